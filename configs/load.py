@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From YAML and `key=value` to a checked config: defaults < file < command line.
+
+Every fault is one ConfigError line with the field, the value, what is allowed and the fix.
+"""
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from configs.schema import Config
+from stages.errors import ConfigError
+from stages.settings import Settings, identity, is_operational
+
+NOT_BUILT = {
+    "task": {
+        "jsonl": "tasks from files",
+        "reasoning_gym": "generated tasks",
+        "gsm8k": "tasks from files",
+        "math": "a verifier for LaTeX answers",
+        "humaneval": "a sandbox and a code verifier",
+        "mbpp": "a sandbox and a code verifier",
+    },
+    "verifier": {
+        "numeric": "a numeric verifier",
+        "choice": "a choice verifier",
+        "math": "a verifier for LaTeX answers",
+        "code": "a sandbox",
+    },
+    "sampler": {"vllm": "a vLLM environment", "openai": "a client for servers"},
+    "update.updater": {
+        "dpo": "preference pairs",
+        "kto": "preference pairs",
+        "grpo": "rollout groups",
+        "command": "updaters that run a command",
+    },
+    "policy": {"hub": "policies from a hub", "gguf": "GGUF files", "lora": "adapters"},
+}
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """The config in a YAML file with `key=value` overrides applied."""
+    if not path.is_file():
+        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.yaml")])
+        hint = f"; did you mean {path.parent / near[0]}?" if near else ""
+        raise ConfigError(f"config {path} is not a file{hint}: name a YAML file such as configs/star.yaml")
+    try:
+        values = yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config {path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"config {path} holds {type(values).__name__}, not keys and values")
+    for override in overrides:
+        _apply(values, override)
+    return check(values)
+
+
+def check(values: dict[str, Any]) -> Config:
+    """A config from plain values."""
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_one_line(error, values)) from error
+
+
+def _apply(values: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"{override!r} is not key=value: write for example update.steps.first=50")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{key}: {text!r} is not a YAML value: quote it") from error
+    *parents, last = key.split(".")
+    section = values
+    for parent in parents:
+        below = section.setdefault(parent, {})
+        if not isinstance(below, dict):
+            raise ConfigError(f"{key}: {parent!r} is {below!r}, not a section with keys below it")
+        section = below
+    section[last] = value
+
+
+def flat(settings: Settings, prefix: str = "") -> dict[str, tuple[Any, bool]]:
+    """Every field by dotted name, with its value and whether it is operational."""
+    fields: dict[str, tuple[Any, bool]] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            fields |= flat(value, f"{prefix}{name}.")
+        else:
+            fields[prefix + name] = (value, is_operational(settings, name))
+    return fields
+
+
+def differences(old: Config, new: Config) -> tuple[list[str], list[str]]:
+    """What changed, as lines `key: old → new`: identity fields, then operational ones."""
+    before, after = flat(old), flat(new)
+    changed: tuple[list[str], list[str]] = ([], [])
+    for key in sorted(before.keys() | after.keys()):
+        was, is_ = before.get(key, (None, False)), after.get(key, (None, False))
+        if was[0] != is_[0]:
+            changed[was[1] or is_[1]].append(f"{key}: {was[0]} → {is_[0]}")
+    return changed
+
+
+def run_identity(config: Config) -> dict[str, Any]:
+    """The identity fields of a config: what an existing run may not change."""
+    return identity(config)
+
+
+def _one_line(error: ValidationError, values: dict[str, Any]) -> str:
+    first = error.errors()[0]
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    path = [str(part) for part in _path(first["loc"], values)]
+    field, kind, context = ".".join(path), first["type"], first.get("ctx", {})
+    if kind == "extra_forbidden":
+        known = _known_keys(path[:-1], values)
+        near = difflib.get_close_matches(path[-1], known, n=1)
+        fix = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+        return f"{field}: unknown key (value {first['input']!r}); {fix}{more}"
+    if kind in ("union_tag_invalid", "literal_error") and path[-1:] == ["type"] or (
+        kind == "union_tag_invalid"
+    ):
+        return _unknown_part(path, first, context) + more
+    if kind in ("missing", "union_tag_not_found"):
+        name = f"{field}.type" if kind == "union_tag_not_found" else field
+        return f"{name}: missing; it has no default, add it to the config{more}"
+    if kind == "value_error":
+        return f"{field + ': ' if field else ''}{context['error']}{more}"
+    return f"{field}: {first['input']!r} is not allowed; {first['msg'][:1].lower()}{first['msg'][1:]}{more}"
+
+
+def _unknown_part(path: list[str], first: Any, context: dict[str, Any]) -> str:
+    section = ".".join(path[:-1] if path[-1] == "type" else path)
+    given = context.get("tag", first["input"])
+    allowed = str(context.get("expected_tags", context.get("expected", ""))).replace("'", "")
+    needs = NOT_BUILT.get(section, {}).get(str(given))
+    if needs:
+        return f"{section}.type: {given!r} is not built yet (it needs {needs}); allowed: {allowed}"
+    near = difflib.get_close_matches(str(given), allowed.split(", "), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{section}.type: {given!r} is unknown; allowed: {allowed}{hint}"
+
+
+def _path(location: Sequence[int | str], values: Any) -> list[int | str]:
+    """The location without the names that pydantic adds for a union's branch."""
+    path: list[int | str] = []
+    for part in location:
+        if isinstance(values, dict) and values.get("type") == part and part not in values:
+            continue
+        if isinstance(values, dict) and part in values:
+            values = values[part]
+        elif isinstance(values, dict) or part == location[-1]:
+            values = None
+        else:
+            continue
+        path.append(part)
+    return path
+
+
+def _known_keys(path: list[str], values: dict[str, Any]) -> list[str]:
+    """The keys a section knows, found by walking the model along the path."""
+    model: type[BaseModel] = Config
+    for name in path:
+        values = values.get(name, {})
+        annotation = model.model_fields[name].annotation
+        options = [o for o in (get_args(annotation) or (annotation,)) if hasattr(o, "model_fields")]
+        matching = [
+            o
+            for o in options
+            if "type" not in o.model_fields
+            or values.get("type") in get_args(o.model_fields["type"].annotation)
+        ]
+        model = cast("type[BaseModel]", (matching or options)[0])
+    return list(model.model_fields)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one typed config of a run. Plug-ins bring their own sections; nothing is said twice."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from stages.evaluate import EvaluateConfig
+from stages.mix import MixConfig
+from stages.policies import PolicyConfig
+from stages.samplers import SamplerConfig
+from stages.samplers.base import SamplingConfig
+from stages.settings import Settings, operational
+from stages.tasks import TaskConfig
+from stages.update import StepsConfig
+from stages.updaters import UpdaterConfig
+from stages.verifiers import VerifierConfig
+
+
+class ProblemsConfig(Settings):
+    """Which train problems a round takes; `band` bounds the pass rate seen so far."""
+
+    per_round: Literal["all"] | Annotated[int, Field(ge=1)] = 2000
+    order: Literal["seeded", "split", "unsolved_first"] = "seeded"
+    band: Annotated[tuple[float, float], Field(strict=False)] | None = None
+
+    @model_validator(mode="after")
+    def _band_is_a_range(self) -> "ProblemsConfig":
+        if self.band is not None and not 0 <= self.band[0] <= self.band[1] <= 1:
+            raise ValueError(f"band is {list(self.band)}: use [low, high] with 0 ≤ low ≤ high ≤ 1")
+        return self
+
+
+class GenerateConfig(Settings):
+    """`n` completions for each of a round's problems."""
+
+    problems: ProblemsConfig = ProblemsConfig()
+    n: int = Field(1, ge=1)
+    sampling: SamplingConfig = SamplingConfig()
+
+
+class RationalizeConfig(Settings):
+    """Failed problems are tried again with the answer as a hint, `n` times each."""
+
+    enabled: bool = False
+    n: int = Field(1, ge=1)
+
+
+class UpdateConfig(Settings):
+    """One update a round, from the base or from the model the round began with."""
+
+    init_from: Literal["base", "round_start"] = "base"
+    steps: StepsConfig = StepsConfig()
+    updater: UpdaterConfig
+
+
+class GatesConfig(Settings):
+    """When a round is held (exit 3): the share of answers that could not be judged."""
+
+    max_unjudged: float = operational(0.01, ge=0, le=1)
+
+
+class Config(Settings):
+    """A run: `rounds` is a target that may grow; every field not marked operational is identity."""
+
+    recipe: Literal["star", "rejection"]
+    rounds: int = operational(5, ge=1)
+    seed: int = Field(0, ge=0, lt=2**31)
+    task: TaskConfig
+    policy: PolicyConfig
+    sampler: SamplerConfig
+    verifier: VerifierConfig
+    generate: GenerateConfig = GenerateConfig()
+    rationalize: RationalizeConfig = RationalizeConfig()
+    mix: MixConfig = MixConfig()
+    update: UpdateConfig
+    evaluate: EvaluateConfig = EvaluateConfig()
+    gates: GatesConfig = GatesConfig()
+
+    @model_validator(mode="after")
+    def _recipe_has_its_steps(self) -> "Config":
+        if self.recipe == "rejection" and self.rationalize.enabled:
+            raise ValueError(
+                "rationalize.enabled is true, but rejection sampling never rationalizes: "
+                "set it to false or use `recipe: star`"
+            )
+        return self

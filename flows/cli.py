@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`starloop`: the command line. One file per subcommand in `flows/commands/`.
+
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 held by a gate, 4 locked, 130 interrupted.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from flows.commands.lineage import lineage
+from flows.commands.report import report
+from flows.commands.run import run
+from flows.commands.samples import samples
+from flows.commands.sql import sql
+from flows.commands.status import status
+from stages.errors import LoopError
+
+app = typer.Typer(
+    name="starloop",
+    help="Self-improvement rounds that can be trusted: resumable, comparable, queryable.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (run, status, report, samples, sql, lineage):
+    app.command()(command)
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    """Self-improvement rounds that can be trusted: resumable, comparable, queryable."""
+
+
+def main() -> None:
+    """Entry point: errors become one line and an exit code; `--debug` shows the traceback."""
+    debug = "--debug" in sys.argv
+    if debug:
+        sys.argv.remove("--debug")
+    try:
+        app()
+    except LoopError as error:
+        if debug:
+            raise
+        typer.echo(f"starloop: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo(
+            "starloop: interrupted; the same command goes on from here", err=True
+        )
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the subcommands share: where the store is, and options with one meaning everywhere."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stages.errors import ConfigError
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        help="Store file; else STARLOOP_STORE, else runs/store.duckdb in the nearest parent folder.",
+        show_default=False,
+    ),
+]
+RunArgument = Annotated[
+    str | None, typer.Argument(help="Name of the run; the newest if left out.", show_default=False)
+]
+
+
+def store_path(option: Path | None) -> Path:
+    """The store file: option, environment, nearest parent that has one, or here."""
+    named = option or (Path(os.environ["STARLOOP_STORE"]) if os.environ.get("STARLOOP_STORE") else None)
+    if named is not None:
+        return named.expanduser().absolute()
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "runs" / "store.duckdb").exists():
+            return folder / "runs" / "store.duckdb"
+    return here / "runs" / "store.duckdb"
+
+
+def check_name(name: str) -> str:
+    """A run's name becomes a folder: letters, digits, dot, dash and underscore."""
+    import re
+
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name == "models":
+        raise ConfigError(
+            f"--name: {name!r} is not allowed: use up to 100 letters, digits, '.', '-' or '_', "
+            "starting with a letter or digit (and not 'models')"
+        )
+    return name
+
+
+def age_line(copy: Path) -> str:
+    """How old the readers' copy is."""
+    import time
+
+    seconds = max(0.0, time.time() - copy.stat().st_mtime)
+    if seconds < 90:
+        text = f"{seconds:.0f} s"
+    elif seconds < 5400:
+        text = f"{seconds / 60:.0f} min"
+    else:
+        text = f"{seconds / 3600:.0f} h"
+    return f"(from the copy of {text} ago)"

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`starloop run`: begin a run, or go on with it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.commands.common import StoreOption, check_name, store_path
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="YAML file, e.g. configs/star.yaml.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="key=value …, e.g. update.steps.first=50.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds in all: a target, not so many more.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the run; the config file's name if left out.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the resolved config as JSON and stop.")
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Begin a run, or go on with it where it stopped."""
+    from configs.load import load
+
+    path = store_path(store)
+    given = [*(overrides or []), *([f"rounds={rounds}"] if rounds is not None else [])]
+    resolved = load(config, given)
+    run_name = check_name(name or config.stem)
+    if dry_run:
+        typer.echo(resolved.model_dump_json(indent=2))
+        return
+    from flows.environment import settle
+
+    settle(path)
+    from flows.loop import run_rounds
+    from flows.screen import Screen
+    from store.db import Store
+
+    screen = Screen()
+    run_rounds(run_name, resolved, Store(path, screen.say), screen)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exactly once: a step is looked up by its key, done if it is missing, and committed whole.
+
+A step that this run has committed is not done again; one that another run has committed is taken
+over. While a step works, it keeps its shards and checkpoints in a workspace named by its key, so
+a killed step goes on from there. The workspace goes when the step is committed.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flows.context import Round
+from stages.errors import StoreError
+from stages.ids import Id
+from stages.rows import StepOutput
+from stages.settings import canonical
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A committed step: what later steps build their keys on."""
+
+    step: str
+    key: Id
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a step made: rows to store by type, and the artefacts it used by kind."""
+
+    rows: Sequence[tuple[type, Sequence[Any]]]
+    uses: Mapping[str, Sequence[Id]]
+
+
+@dataclass(slots=True)
+class Workspace:
+    """A step's folder while it works, and the seconds spent inside sampler, verifier, updater."""
+
+    key: Id
+    folder: Path
+    work_s: float = field(default=0.0)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.work_s += time.monotonic() - begun
+
+
+def once(
+    r: Round,
+    step: str,
+    key: Id,
+    make: Callable[[Workspace], Output],
+    usable: Callable[[Round, Mapping[str, Any]], bool] = lambda r, source: True,
+) -> Done:
+    """Have a step done exactly once; `usable` may refuse to take over another run's outputs."""
+    space = Workspace(key, r.run.folder / "work" / str(key))
+    begun = time.monotonic()
+    with r.run.store.transaction() as tx:
+        mine = tx.ask("step_committed", **r.place, step=step)
+        others = tx.ask("step_by_key", step_key=key)
+    if mine and mine[0]["step_key"] != key:
+        raise StoreError(
+            f"round {r.number}, step {step} was committed with another key ({mine[0]['step_key']}, "
+            f"now {key}): the code or its inputs changed; start a run under another --name"
+        )
+    if not mine and others and usable(r, others[0]):
+        _take_over(r, step, key, others[0], begun)
+    elif not mine:
+        output = make(space)
+        _commit(r, step, key, output, time.monotonic() - begun, space.work_s)
+    shutil.rmtree(space.folder, ignore_errors=True)
+    return Done(step, key)
+
+
+def _take_over(r: Round, step: str, key: Id, source: Mapping[str, Any], begun: float) -> None:
+    origin = {f"from_{name}": source[name] for name in ("run_id", "round", "refresh", "step")}
+    origin["from_run"] = origin.pop("from_run_id")
+    with r.run.store.transaction() as tx:
+        tx.append("reuse_outputs", **r.place, step=step, **origin)
+        wall_s = time.monotonic() - begun
+        tx.append(
+            "commit_step", **r.place, step=step, step_key=key, reused=True, wall_s=wall_s, work_s=0.0
+        )
+        tx.append(
+            "add_event",
+            **r.place,
+            kind="reused",
+            message=f"{step} was in the store already: taken over, not done again",
+            detail=canonical({"step": step, "key": str(key)}),
+        )
+    r.run.screen.say(f"round {r.number}: {step} is in the store already, taken over")
+
+
+def _commit(
+    r: Round, step: str, key: Id, output: Output, wall_s: float, work_s: float
+) -> None:
+    with r.run.store.transaction() as tx:
+        new: set[Id] = set()
+        for row_type, rows in output.rows:
+            fresh = tx.insert(row_type, rows)
+            new |= {values[0] for values in fresh if len(values) == 1}
+        outputs = [
+            StepOutput(**r.place, step=step, kind=kind, id=id_, reused=id_ not in new)
+            for kind, used in output.uses.items()
+            for id_ in dict.fromkeys(used)
+        ]
+        tx.insert(StepOutput, outputs)
+        tx.append(
+            "commit_step",
+            **r.place,
+            step=step,
+            step_key=key,
+            reused=False,
+            wall_s=wall_s,
+            work_s=work_s,
+        )

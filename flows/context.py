@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the steps of a run share: config, store, folders, built parts, screen."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from configs.schema import Config
+from flows.screen import Screen
+from stages.errors import StoreError
+from stages.ids import Id
+from stages.policies.checkpoint import is_complete, load_tokenizer
+from stages.rows import Model
+from stages.samplers.base import Engine
+from stages.tasks import Task
+from stages.verifiers import VerifierPart
+from store.db import Store
+
+
+class Run:
+    """A run that holds its lock: everything that stays the same from round to round."""
+
+    def __init__(self, name: str, run_id: Id, config: Config, store: Store, screen: Screen) -> None:
+        self.name, self.run_id, self.config = name, run_id, config
+        self.store, self.screen = store, screen
+        self.task: Task = config.task.build()
+        self.verifier: VerifierPart = config.verifier.build()
+        self._engine: tuple[Id, Engine] | None = None
+
+    @property
+    def models(self) -> Path:
+        """Checkpoints, by content id, shared by all runs of the store."""
+        return self.store.folder / "models"
+
+    @property
+    def folder(self) -> Path:
+        """This run's own files: lock, shards, training checkpoints."""
+        return self.store.folder / self.name
+
+    @cached_property
+    def base_folder(self) -> Path:
+        """The base policy's checkpoint, trained now if the policy trains its own."""
+        with self.screen.stage("base model") as stage:
+            return self.config.policy.build().prepare(self.models, stage.progress)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The base's tokenizer, which all of the run's checkpoints keep."""
+        return load_tokenizer(self.base_folder)
+
+    def checkpoint(self, model_id: Id) -> Path:
+        """The folder of a model of the store."""
+        with self.store.transaction() as tx:
+            (model,) = tx.rows(Model, "model_by_id", model_id=model_id)
+        folder = self.store.folder / model.path
+        if model.origin == "update" and not is_complete(folder):
+            raise StoreError(
+                f"checkpoint {folder} is missing or torn, and this run needs it: put it back, "
+                "or start a run under another --name"
+            )
+        return folder
+
+    def engine(self, model_id: Id) -> Engine:
+        """The sampler with a model loaded; the last one stays loaded."""
+        if self._engine is None or self._engine[0] != model_id:
+            self._engine = None
+            self._engine = (model_id, self.config.sampler.build(self.checkpoint(model_id)))
+        return self._engine[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round of a run: 0 is the base. `start` is the policy that it begins with."""
+
+    run: Run
+    number: int
+    start: Id
+    base: Id
+    refresh: int = field(default=0)
+
+    @property
+    def init(self) -> Id:
+        """The model that the round's update starts from."""
+        return self.base if self.run.config.update.init_from == "base" else self.start
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where a step of this round stands in the store."""
+        return {"run_id": self.run.run_id, "round": self.number, "refresh": self.refresh}

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From one round to the next: lock, begin or go on, target number of rounds, snapshots."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+
+from configs.load import check, differences
+from configs.schema import Config
+from flows import steps
+from flows.context import Round, Run
+from flows.rejection import rejection
+from flows.screen import Screen
+from flows.star import star
+from report.live import LiveTable
+from report.rounds import header
+from stages import ids
+from stages.errors import ConfigError, LockedError, StoreError
+from stages.ids import Id
+from stages.policies.checkpoint import model_id_of
+from stages.settings import canonical, identity
+from store.db import Store
+from store.manifest import manifest
+
+RECIPES: dict[str, Callable[[Round], None]] = {"star": star, "rejection": rejection}
+
+
+@contextmanager
+def run_lock(folder: Path, name: str) -> Iterator[None]:
+    """Hold a run; LockedError names the process that holds it already."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise LockedError(
+                f"run {name} is being worked on by process {holder}: wait for it, or use another --name"
+            ) from error
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
+    """Begin or go on with a run until `config.rounds` rounds are done."""
+    with run_lock(store.folder / name, name):
+        store.create()
+        run_id, done = _begin_or_go_on(name, config, store, screen)
+        table = LiveTable(store, name, screen.say)
+        if done is not None and done >= config.rounds:
+            table.show()
+            return
+        run = Run(name, run_id, config, store, screen)
+        screen.say(header(config))
+        _work(run, model_id_of(run.base_folder), done, table)
+
+
+def _work(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
+    target = run.config.rounds
+    if done is not None:
+        table.show()
+    try:
+        for number in range(0 if done is None else done + 1, target + 1):
+            run.screen.in_round(number, target)
+            start = _model_of_round(run, number - 1) if number else base
+            _one_round(Round(run, number, start, base))
+            run.store.snapshot()
+            table.show()
+    except BaseException as error:
+        _event(run, "cut", f"{type(error).__name__}: {error}")
+        raise
+    _event(run, "done", f"{target} rounds are done")
+    run.store.snapshot()
+
+
+def _one_round(r: Round) -> None:
+    recipe = RECIPES[r.run.config.recipe] if r.number else base_round
+    named: Any = flow(
+        recipe,
+        name=recipe.__name__,
+        flow_run_name=f"{r.run.name} round {r.number}",
+        validate_parameters=False,
+    )
+    named(r)
+
+
+def base_round(r: Round) -> None:
+    """Round 0: register the base and the seed rows, and measure the base."""
+    steps.setup(r)
+    steps.evaluate(r)
+
+
+def _begin_or_go_on(
+    name: str, config: Config, store: Store, screen: Screen
+) -> tuple[Id, int | None]:
+    """The run's id and its last whole round (None before the base is measured)."""
+    run_id = ids.run_id(name)
+    with store.transaction() as tx:
+        found = tx.ask("run_by_name", name=name)
+        if not found:
+            tx.append(
+                "begin_run",
+                run_id=run_id,
+                name=name,
+                recipe=config.recipe,
+                config=canonical(config.model_dump(mode="json")),
+                identity=canonical(identity(config)),
+                manifest=canonical(manifest()),
+            )
+        done = tx.ask("rounds_done", run_id=run_id, every=config.evaluate.every)
+    last = max((row["round"] for row in done), default=None)
+    if not found:
+        _event_at(store, run_id, "begun", f"run {name} begins, {config.rounds} rounds")
+        screen.say(f"run {name} begins: {config.rounds} rounds")
+        return run_id, None
+    _check_identity(name, config, found[0], store)
+    if last is not None and last >= config.rounds:
+        screen.say(
+            f"run {name} is complete: {last} rounds are done (a higher --rounds goes on from there)"
+        )
+    else:
+        at = (last or 0) + 1
+        _event_at(store, run_id, "gone_on", f"going on at round {at} of {config.rounds}")
+        screen.say(f"going on with run {name} at round {at} of {config.rounds}")
+    return run_id, last
+
+
+def _check_identity(name: str, config: Config, found: dict[str, Any], store: Store) -> None:
+    import json
+
+    if found["identity"] == canonical(identity(config)):
+        return
+    before = check(json.loads(found["config"]))
+    changed, _ = differences(before, config)
+    raise ConfigError(
+        f"run {name} was made with another config ({'; '.join(changed)}): use that config, or "
+        "start a run of its own with --name"
+    )
+
+
+def _model_of_round(run: Run, number: int) -> Id:
+    with run.store.transaction() as tx:
+        found = tx.ask("model_of_round", run_id=run.run_id, round=number)
+    if not found:
+        raise StoreError(f"run {run.name} has no model for round {number}: start another --name")
+    model_id: Id = found[0]["model_id"]
+    return model_id
+
+
+def _event(run: Run, kind: str, message: str) -> None:
+    _event_at(run.store, run.run_id, kind, message)
+
+
+def _event_at(store: Store, run_id: Id, kind: str, message: str) -> None:
+    with store.transaction() as tx:
+        tx.append(
+            "add_event",
+            run_id=run_id,
+            round=None,
+            refresh=None,
+            kind=kind,
+            message=message,
+            detail=None,
+        )
+

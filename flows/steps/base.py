@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all steps use: the Prefect task, judging with the gate, lookups."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from flows.commit import Workspace
+from flows.context import Round
+from stages.errors import HeldError
+from stages.ids import Id
+from stages.rows import Problem, Trajectory, Verdict, VerdictComponent
+from stages.verify import final_verdicts, verifier_row, verify
+
+step: Any = task(cache_policy=NO_CACHE, persist_result=False)
+
+
+def verifier_id(r: Round) -> Id:
+    """The id of the run's verifier."""
+    return verifier_row(r.run.verifier).verifier_id
+
+
+def unique(ids: Iterable[Id]) -> list[Id]:
+    """The ids in their order, each once."""
+    return list(dict.fromkeys(ids))
+
+
+def judge(
+    r: Round, trajectories: Sequence[Trajectory], problems: Sequence[Problem], space: Workspace
+) -> tuple[list[Verdict], list[VerdictComponent]]:
+    """Verdicts and their components; HeldError where too many answers could not be judged."""
+    with space.working():
+        by_id = {problem.problem_id: problem for problem in problems}
+        verdicts, components = verify(trajectories, by_id, r.run.verifier)
+    final = final_verdicts(verdicts)
+    unjudged = [v for v in final.values() if v.status == "unjudged"]
+    most = r.run.config.gates.max_unjudged
+    if len(unjudged) > most * len(final):
+        raise HeldError(
+            f"round {r.number} is held: {len(unjudged)} of {len(final)} answers could not be "
+            f"judged ({unjudged[0].reason}), gates.max_unjudged allows {most:.0%}: mend the "
+            "verifier or the references and run again, or raise the gate"
+        )
+    return verdicts, components

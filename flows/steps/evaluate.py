@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A round's model answers held-out problems and is measured."""
+
+from flows.commit import Done, Output, Workspace, once
+from flows.context import Round
+from flows.sampling import fill
+from flows.steps.base import judge, step, verifier_id
+from stages import ids
+from stages.evaluate import evaluation_row, gather, held_out, measure
+from stages.generate import Draw, plan_slots, sampling_row, write_prompts
+from stages.ids import Id
+from stages.rows import (
+    Evaluation,
+    Metric,
+    Problem,
+    Prompt,
+    PromptSet,
+    Sampling,
+    Trajectory,
+    Verdict,
+    VerdictComponent,
+    Verifier,
+)
+from stages.settings import canonical, identity
+from stages.verify import final_verdicts, verifier_row
+
+
+@step
+def evaluate(r: Round) -> Done | None:
+    """Measure the round's model, in the rounds that `evaluate.every` names."""
+    config = r.run.config
+    if r.number % config.evaluate.every:
+        return None
+    with r.run.store.transaction() as tx:
+        (row,) = tx.ask("model_of_round", run_id=r.run.run_id, round=r.number)
+    model: Id = row["model_id"]
+    key = ids.step_key(
+        "evaluate",
+        1,
+        [model, verifier_id(r), r.run.task.prompts.prompt_set_id, config.seed, r.number],
+        canonical([identity(config.evaluate), identity(config.task), identity(config.sampler)]),
+    )
+    return once(r, "evaluate", key, lambda space: _make(r, space, model))
+
+
+def _make(r: Round, space: Workspace, model: Id) -> Output:
+    run, config = r.run, r.run.config.evaluate
+    problems = held_out(run.task.problems("dev"), config.problems)
+    extra = run.task.extra_slices()
+    asked = {p.problem_id: p for found in ([problems], extra.values()) for s in found for p in s}
+    draw = Draw(model, config.sampling, "eval", config.n, run.config.seed, r.number)
+    prompts = write_prompts(list(asked.values()), run.task.prompts, run.tokenizer, hinted=False)
+    answers = fill(r, plan_slots(prompts, draw), draw, space, "evaluate")
+    verdicts, components = judge(r, answers, list(asked.values()), space)
+    final = final_verdicts(verdicts)
+    sampling = sampling_row(config.sampling)
+    row = evaluation_row(
+        model,
+        run.task.name,
+        problems,
+        sampling.sampling_id,
+        verifier_id(r),
+        config.n,
+        seed=f"{run.config.seed}.{r.number}",
+    )
+    slices = {name: gather(found, answers, final, run.verifier) for name, found in extra.items()}
+    metrics = measure(row, gather(problems, answers, final, run.verifier), config.k, slices)
+    return Output(
+        [
+            (Problem, list(asked.values())),
+            (PromptSet, [run.task.prompts]),
+            (Prompt, prompts),
+            (Sampling, [sampling]),
+            (Trajectory, answers),
+            (Verifier, [verifier_row(run.verifier)]),
+            (Verdict, verdicts),
+            (VerdictComponent, components),
+            (Evaluation, [row]),
+            (Metric, metrics),
+        ],
+        {
+            "evaluation": [row.evaluation_id],
+            "trajectory": [answer.trajectory_id for answer in answers],
+            "verdict": [verdict.verdict_id for verdict in verdicts],
+        },
+    )

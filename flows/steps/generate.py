@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy that a round begins with answers the round's problems."""
+
+from collections.abc import Sequence
+
+from flows.commit import Done, Output, Workspace, once
+from flows.context import Round
+from flows.sampling import fill
+from flows.steps.base import step
+from stages import ids
+from stages.generate import Draw, choose_problems, plan_slots, sampling_row, write_prompts
+from stages.ids import Id
+from stages.rows import Problem, Prompt, PromptSet, Sampling, Trajectory
+from stages.settings import canonical, identity
+
+
+@step
+def generate(r: Round) -> Done:
+    """Sample `generate.n` completions for each of the round's problems."""
+    config = r.run.config.generate
+    problems = _problems(r)
+    key = ids.step_key(
+        "generate",
+        1,
+        [
+            r.start,
+            r.run.task.prompts.prompt_set_id,
+            ids.hash_ids([problem.problem_id for problem in problems]),
+            r.run.config.seed,
+            r.number,
+            r.refresh,
+        ],
+        canonical([config.n, identity(config.sampling), identity(r.run.config.sampler)]),
+    )
+    return once(r, "generate", key, lambda space: _make(r, space, problems))
+
+
+def _problems(r: Round) -> list[Problem]:
+    config = r.run.config.generate.problems
+    rates: dict[Id, float] = {}
+    if config.order == "unsolved_first" or config.band is not None:
+        with r.run.store.transaction() as tx:
+            seen = tx.ask("pass_rates", run_id=r.run.run_id, round=r.number)
+        rates = {row["problem_id"]: row["rate"] for row in seen}
+    return choose_problems(
+        r.run.task.problems("train"),
+        config.per_round,
+        config.order,
+        r.run.config.seed,
+        r.number,
+        rates,
+        config.band,
+    )
+
+
+def _make(r: Round, space: Workspace, problems: Sequence[Problem]) -> Output:
+    run, config = r.run, r.run.config.generate
+    draw = Draw(r.start, config.sampling, "train", config.n, run.config.seed, r.number, r.refresh)
+    prompts = write_prompts(problems, run.task.prompts, run.tokenizer, hinted=False)
+    rows = fill(r, plan_slots(prompts, draw), draw, space, "generate")
+    return Output(
+        [
+            (Problem, problems),
+            (PromptSet, [run.task.prompts]),
+            (Prompt, prompts),
+            (Sampling, [sampling_row(config.sampling)]),
+            (Trajectory, rows),
+        ],
+        {"trajectory": [row.trajectory_id for row in rows]},
+    )

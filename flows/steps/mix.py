@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A round's training set is chosen from its own rows, earlier rounds' and the seed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flows.commit import Done, Output, Workspace, once
+from flows.context import Round
+from flows.steps.base import step, unique
+from stages import ids
+from stages import mix as stage
+from stages.errors import ConfigError
+from stages.ids import Id
+from stages.rows import (
+    Decision,
+    Prompt,
+    TrainingRow,
+    TrainingRowTrajectory,
+    TrainingSet,
+    Trajectory,
+)
+from stages.settings import identity_json
+
+WARN_RATIONALIZED = 0.5
+
+
+@step
+def mix(r: Round, *sources: Done) -> Done:
+    """Mix the rows of `sources` with what the config declares."""
+    inputs = [*(source.key for source in sources), *_earlier_keys(r), r.run.config.seed]
+    key = ids.step_key("mix", 1, inputs, identity_json(r.run.config.mix))
+    return once(r, "mix", key, lambda space: _make(r, space))
+
+
+def _earlier_keys(r: Round) -> list[Id]:
+    """Keys of the earlier steps whose rows may be taken."""
+    with r.run.store.transaction() as tx:
+        rows = tx.ask("step_keys", run_id=r.run.run_id, round=r.number - 1)
+    accumulate = r.run.config.mix.history == "accumulate"
+    steps = ("setup", "generate", "verify", "rationalize") if accumulate else ("setup",)
+    return [row["step_key"] for row in rows if row["step"] in steps]
+
+
+def _make(r: Round, space: Workspace) -> Output:
+    config = r.run.config.mix
+    accumulate = config.history == "accumulate"
+    with r.run.store.transaction() as tx:
+        found = tx.ask(
+            "candidates", run_id=r.run.run_id, round=r.number, accumulate=accumulate
+        )
+        plain_ids = unique(row["plain_prompt_id"] for row in found)
+        plain = {p.prompt_id: p for p in tx.rows(Prompt, "prompts_by_id", ids=plain_ids)}
+    candidates = [_candidate(dict(row), plain) for row in found]
+    mixed = stage.mix(candidates, config, r.run.config.seed, space.key)
+    if not mixed.rows:
+        reasons = sorted({d.why for d in mixed.decisions}) or ["there was none"]
+        raise ConfigError(
+            f"round {r.number}: none of {len(candidates)} candidates can be trained on "
+            f"({', '.join(reasons)}): add mix.seed_rows, easier problems, or more samples"
+        )
+    share = stage.rationalized_share(candidates, mixed)
+    if share > WARN_RATIONALIZED:
+        r.run.screen.say(
+            f"round {r.number}: warning: {share:.0%} of the training rows are rationalized; "
+            "set mix.max_rationalized_share to bound them"
+        )
+    return Output(
+        [
+            (TrainingSet, [mixed.training_set]),
+            (TrainingRow, mixed.rows),
+            (TrainingRowTrajectory, mixed.trajectories),
+            (Decision, mixed.decisions),
+        ],
+        {"training_set": [mixed.training_set.training_set_id]},
+    )
+
+
+def _candidate(row: dict[str, Any], plain: Mapping[Id, Prompt]) -> stage.Candidate:
+    status, score, source = row.pop("status"), row.pop("score"), row.pop("source")
+    prompt = plain[row.pop("plain_prompt_id")]
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+    return stage.Candidate(Trajectory(**values), source, status, score, prompt)

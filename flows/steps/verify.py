@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verifier judges a round's answers; a round with too many unjudged ones is held."""
+
+from flows.commit import Done, Output, Workspace, once
+from flows.context import Round
+from flows.steps.base import judge, step, unique, verifier_id
+from stages import ids
+from stages.rows import Problem, Trajectory, Verdict, VerdictComponent, Verifier
+from stages.verify import verifier_row
+
+
+@step
+def verify(r: Round, answers: Done) -> Done:
+    """Judge what `generate` made."""
+    key = ids.step_key("verify", 1, [answers.key, verifier_id(r)], "")
+    return once(r, "verify", key, lambda space: _make(r, space))
+
+
+def _make(r: Round, space: Workspace) -> Output:
+    with r.run.store.transaction() as tx:
+        answers = tx.rows(Trajectory, "step_trajectories", **r.place, step="generate")
+        asked = unique(answer.problem_id for answer in answers)
+        problems = tx.rows(Problem, "problems_by_id", ids=asked)
+    verdicts, components = judge(r, answers, problems, space)
+    return Output(
+        [
+            (Verifier, [verifier_row(r.run.verifier)]),
+            (Verdict, verdicts),
+            (VerdictComponent, components),
+        ],
+        {"verdict": [row.verdict_id for row in verdicts]},
+    )

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The round table as it grows: head and rows are printed once, each as it comes."""
+
+from collections.abc import Callable
+
+from report.rounds import cells, columns, difficulties, round_lines
+from store.db import Store
+
+WIDTHS = {"round": 5, "95 % interval": 15, "tokens": 9, "time": 5}
+
+
+class LiveTable:
+    """Prints the rows of a run that it has not printed yet."""
+
+    def __init__(self, store: Store, run: str, say: Callable[[str], None]) -> None:
+        self._store, self._run, self._say = store, run, say
+        self._shown = 0
+        self._head: list[str] = []
+        self._slices: list[str] = []
+
+    def show(self) -> None:
+        """Print what is new in the readers' copy of the store."""
+        lines = round_lines(self._store, self._run)
+        if not self._head and lines:
+            self._head, self._slices = columns(lines), difficulties(lines)
+            self._say(self._line(self._head))
+        for line in lines[self._shown :]:
+            self._say(self._line(cells(line, self._slices)))
+        self._shown = len(lines)
+
+    def _line(self, row: list[str]) -> str:
+        padded = [
+            cell.rjust(max(len(name), WIDTHS.get(name, 5)))
+            for cell, name in zip(row, self._head, strict=True)
+        ]
+        return "  ".join([*padded[:-1], row[-1]])

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports of runs: sections of text and tables, written as text or as Markdown."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from configs.load import check, differences
+from report.rounds import (
+    RoundLine,
+    cells,
+    columns,
+    difficulties,
+    header,
+    is_self_improvement,
+    round_lines,
+)
+from report.runs import newest_run
+from report.text import markdown_table, text_table
+from stages.measures import paired_difference
+from store.db import Store, read
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, sentences, and a table (head and rows, maybe empty)."""
+
+    title: str
+    text: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def pages(store: Store, names: Sequence[str]) -> list[Section]:
+    """A section per run, then how each later run compares with the first."""
+    with store.reader() as connection:
+        runs = [newest_run(connection, name) for name in (names or [None])]
+        configs = {
+            name: check(json.loads(read(connection, "run_by_name", name=name)[0]["config"]))
+            for name in runs
+        }
+    lines = {name: round_lines(store, name) for name in runs}
+    sections = [_run_section(name, configs[name], lines[name]) for name in runs]
+    for name in runs:
+        rows = _gains(store, name, lines[name])
+        if rows:
+            sections.append(_gain_section(f"{name}: against its base", rows))
+    for other in runs[1:]:
+        changed, operational = differences(configs[runs[0]], configs[other])
+        keys = [*changed, *(line for line in operational if not line.startswith("rounds:"))]
+        text = "differ in " + ("; ".join(keys) if keys else "nothing")
+        rows = _against(store, runs[0], other, lines)
+        sections.append(
+            Section(f"{other} against {runs[0]}", f"The configs {text}.", GAIN_HEAD, rows)
+        )
+    return sections
+
+
+GAIN_HEAD = ("round", "pass@1 difference", "95 % interval, paired", "questions")
+
+
+def _run_section(name: str, config: Any, lines: Sequence[RoundLine]) -> Section:
+    slices = difficulties(lines)
+    kind = (
+        "Self-improvement: every trained row was made by the run's own policies."
+        if is_self_improvement(lines)
+        else "Not self-improvement alone: see `trained on` for rows from elsewhere."
+    )
+    what = (
+        "Held-out pass@1 is the mean over difficulties (d1, d2 …), with its interval over "
+        "questions; d1 (all) is every problem of that difficulty, in whatever split."
+    )
+    rows = [cells(line, slices) for line in lines]
+    return Section(name, f"{header(config)}\n{kind} {what}", columns(lines), rows)
+
+
+def _gain_section(title: str, rows: Sequence[Sequence[str]]) -> Section:
+    return Section(title, "The same questions, paired.", GAIN_HEAD, rows)
+
+
+def _gains(store: Store, name: str, lines: Sequence[RoundLine]) -> list[list[str]]:
+    """Each round against round 0 of the same run."""
+    rounds = [line.summary["round"] for line in lines if line.summary["round"] > 0]
+    return [_difference(store, (name, 0), (name, number)) for number in rounds]
+
+
+def _against(
+    store: Store, first: str, other: str, lines: Mapping[str, Sequence[RoundLine]]
+) -> list[list[str]]:
+    """Each round that both runs have, the other's minus the first's."""
+    rounds = [{line.summary["round"] for line in lines[name]} for name in (first, other)]
+    return [
+        _difference(store, (first, number), (other, number))
+        for number in sorted(rounds[0] & rounds[1])
+    ]
+
+
+def _difference(store: Store, one: tuple[str, int], other: tuple[str, int]) -> list[str]:
+    found = paired(store, one, other)
+    label = "base" if other[1] == 0 else str(other[1])
+    if found is None:
+        return [label, "–", "–", "0"]
+    value, low, high, questions = found
+    return [label, f"{value:+.3f}", f"{low:+.3f} – {high:+.3f}", str(questions)]
+
+
+def paired(
+    store: Store, one: tuple[str, int], other: tuple[str, int]
+) -> tuple[float, float, float, int] | None:
+    """Paired difference of pass@1 between two (run, round): value, low, high, questions."""
+    strata: list[dict[float, dict[Any, float]]] = []
+    with store.reader() as connection:
+        for run, number in (one, other):
+            by_difficulty: dict[float, dict[Any, float]] = {}
+            for row in read(connection, "eval_values", run=run, round=number):
+                stratum = by_difficulty.setdefault(row["difficulty"] or 0.0, {})
+                stratum[row["problem_id"]] = row["value"]
+            strata.append(by_difficulty)
+    shared = sorted(strata[0].keys() & strata[1].keys())
+    if not shared:
+        return None
+    found = paired_difference([strata[0][d] for d in shared], [strata[1][d] for d in shared])
+    return None if found is None else (found.value, found.low, found.high, found.n)
+
+
+def as_text(sections: Sequence[Section]) -> str:
+    """The sections for a terminal."""
+    return "\n\n".join(
+        f"{s.title}\n{s.text}\n\n{text_table(s.head, s.rows)}" for s in sections
+    )
+
+
+def as_markdown(sections: Sequence[Section]) -> str:
+    """The sections as a Markdown page."""
+    return "\n\n".join(
+        f"## {s.title}\n\n{s.text}\n\n{markdown_table(s.head, s.rows)}" for s in sections
+    ) + "\n"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The round table: one line per round, on the terminal while a run goes on and after it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stages.rows import SELF_MADE
+from store.db import Store, read
+
+
+@dataclass(frozen=True, slots=True)
+class RoundLine:
+    """A round's numbers as people read them."""
+
+    summary: Mapping[str, Any]
+    slices: Mapping[str, float]
+    shares: Mapping[str, float]
+
+
+def round_lines(store: Store, run: str) -> list[RoundLine]:
+    """All rounds of a run that have a committed step."""
+    with store.reader() as connection:
+        summaries = read(connection, "round_table", run=run)
+        slices = read(connection, "slices", run=run)
+        shares = read(connection, "mix_shares", run=run)
+    return [
+        RoundLine(
+            summary,
+            {s["slice"]: s["value"] for s in slices if s["round"] == summary["round"]},
+            {s["origin"]: s["share"] for s in shares if s["round"] == summary["round"]},
+        )
+        for summary in summaries
+    ]
+
+
+def header(config: Any) -> str:
+    """What a run's rounds are, in one line: start, reference, updater and its numbers."""
+    update, generate = config.update, config.generate
+    updater = ", ".join(
+        f"{name.replace('_', ' ')} {getattr(update.updater, name):g}"
+        for name in ("learning_rate", "batch_size")
+        if hasattr(update.updater, name)
+    )
+    steps = f"steps {update.steps.first} × {update.steps.growth:g} a round"
+    return (
+        f"{config.recipe}: task {config.task.type}, policy {config.policy.type}, "
+        f"{generate.n} answer{'s' * (generate.n > 1)} to {generate.problems.per_round} problems a "
+        f"round at temperature {generate.sampling.temperature:g}, reward {config.verifier.type}; "
+        f"update {update.updater.type} from {update.init_from} ({', '.join(filter(None, [steps, updater]))}), "
+        "no reference, no KL, no clipping"
+    )
+
+
+def columns(lines: Sequence[RoundLine]) -> list[str]:
+    """The table's headings; `d3` is pass@1 on problems of difficulty 3."""
+    k = next((line.summary["k"] for line in lines if line.summary["k"]), "k")
+    return [
+        "round", "pass@1", "95 % interval", f"pass@{k}", f"maj@{k}", *(name.replace("difficulty=", "d") for name in difficulties(lines)),
+        "kept", "rationalized", "leaks", "tokens", "time", "trained on",
+    ]  # fmt: skip
+
+
+def difficulties(lines: Sequence[RoundLine]) -> list[str]:
+    """Slices that get a column, in the order of their difficulty."""
+    names = {name for line in lines for name in line.slices}
+    return sorted(names, key=lambda name: (float(name.split("=")[1].split()[0]), name))
+
+
+def cells(line: RoundLine, slices: Sequence[str]) -> list[str]:
+    """A round's cells, in the order of `columns`."""
+    s = line.summary
+    interval = "–" if s["low"] is None else f"{s['low']:.3f} – {s['high']:.3f}"
+    return [
+        "base" if s["round"] == 0 else str(s["round"]),
+        _number(s["pass_at_1"]),
+        interval,
+        _number(s["pass_at_k"]),
+        _number(s["maj_at_k"]),
+        *(_number(line.slices.get(name), 2) for name in slices),
+        str(s["kept"]),
+        str(s["rationalized"]),
+        str(s["hint_leaks"]),
+        f"{s['tokens']:,}",
+        duration(s["wall_s"]),
+        trained_on(line.shares),
+    ]
+
+
+def trained_on(shares: Mapping[str, float]) -> str:
+    """The origins of a training set with their shares."""
+    return ", ".join(f"{origin} {share:.0%}" for origin, share in shares.items()) or "–"
+
+
+def is_self_improvement(lines: Sequence[RoundLine]) -> bool:
+    """Whether every trained row was made by the run's own policies."""
+    return all(SELF_MADE.issuperset(line.shares) for line in lines)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `m:ss`."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding runs by name."""
+
+import difflib
+from typing import Any
+
+from stages.errors import StoreError
+from store.db import read
+
+
+def newest_run(connection: Any, run: str | None) -> str:
+    """The run of that name, or the newest if None; StoreError names those that there are."""
+    found = read(connection, "newest_run", run=run)
+    if found:
+        return str(found[0]["name"])
+    names = [row["name"] for row in read(connection, "run_list")]
+    if run is None or not names:
+        raise StoreError("the store holds no run yet: start one with `starloop run CONFIG`")
+    near = difflib.get_close_matches(run, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise StoreError(f"run {run!r} is not in the store; runs: {', '.join(names)}{hint}")

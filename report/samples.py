@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trajectories as people read them: question, answer, completion, verdict, fate."""
+
+from typing import Any
+
+from report.runs import newest_run
+from store.db import Store, read
+
+
+def sample_lines(store: Store, run: str | None, count: int) -> list[str]:
+    """`count` trajectories of a run (the newest if None), taken in turn from each kind."""
+    with store.reader() as connection:
+        name = newest_run(connection, run)
+        return [_lines(row) for row in read(connection, "samples", run=name, count=count)]
+
+
+def _lines(row: dict[str, Any]) -> str:
+    fate = "kept" if row["kept"] else f"left out ({row['why']})"
+    if row["trained_models"]:
+        models = len(row["trained_models"])
+        fate += f", trained {models} model{'s' * (models > 1)}"
+    hint = ", with the answer as a hint" if row["hinted"] else ""
+    return "\n".join(
+        [
+            f"{row['trajectory_id']}  {row['run']}, round {row['round']}, {row['origin']}{hint}",
+            f"  question    {_visible(row['question'])}   (answer {_visible(row['answer'])})",
+            f"  completion  {_visible(row['completion'])}",
+            f"  verdict     {row['status']} ({row['reason']}) → {fate}",
+        ]
+    )
+
+
+def _visible(text: str) -> str:
+    """Text on one line, control characters made visible, so that no reply moves the cursor."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

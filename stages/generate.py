@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Problems and a sampler to trajectories.
+
+Slots are planned first: their ids and seeds are known before a token is sampled. Slots that are
+filled are left out, but the batches stay those of the whole plan, so a round that was cut goes
+on as if it had not been.
+"""
+
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from stages import ids
+from stages.errors import ConfigError, SamplerError
+from stages.ids import Id
+from stages.rows import Origin, Problem, Prompt, PromptSet, Purpose, Sampling, Trajectory
+from stages.samplers.base import Completion, Engine, Request, SamplingConfig
+from stages.settings import identity_json
+
+Order = Literal["seeded", "split", "unsolved_first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place for one completion of one prompt."""
+
+    trajectory_id: Id
+    prompt: Prompt
+    seed: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What the slots of a step have in common."""
+
+    model_id: Id
+    sampling: SamplingConfig
+    purpose: Purpose
+    n: int
+    seed: int
+    round: int
+    refresh: int = 0
+
+
+def choose_problems(
+    problems: Sequence[Problem],
+    per_round: int | Literal["all"],
+    order: Order,
+    seed: int,
+    round_: int,
+    rates: Mapping[Id, float] | None = None,
+    band: tuple[float, float] | None = None,
+) -> list[Problem]:
+    """The problems of a round, from 1.
+
+    `rates` are pass rates seen so far; with a `band` only problems whose rate lies in it, or that
+    were never tried, are taken. `seeded` walks round and round a shuffle of the split, `split`
+    through the split's own order; `unsolved_first` takes the lowest rates first.
+    """
+    rates = rates or {}
+    if band is not None:
+        low, high = band
+        problems = [p for p in problems if low <= rates.get(p.problem_id, low) <= high]
+    if not problems:
+        raise ConfigError(f"generate.problems.band: {band} leaves no problem: widen it")
+    count = len(problems) if per_round == "all" else min(per_round, len(problems))
+    if order == "unsolved_first":
+        shuffled = _shuffled(problems, seed, round_)
+        return sorted(shuffled, key=lambda p: rates.get(p.problem_id, 0.0))[:count]
+    ordered = _shuffled(problems, seed, 0) if order == "seeded" else list(problems)
+    start = (round_ - 1) * count % len(ordered)
+    return (ordered + ordered)[start : start + count]
+
+
+def _shuffled(problems: Sequence[Problem], seed: int, turn: int) -> list[Problem]:
+    ordered = list(problems)
+    random.Random(f"problems|{seed}|{turn}").shuffle(ordered)
+    return ordered
+
+
+def write_prompts(
+    problems: Sequence[Problem], prompt_set: PromptSet, tokenizer: Any, hinted: bool
+) -> list[Prompt]:
+    """Prompts as the policy reads them: template, chat template, token ids."""
+    template = prompt_set.hint if hinted else prompt_set.plain
+    if template is None:
+        raise ConfigError(f"prompt set {prompt_set.name!r} has no hint: switch rationalize off")
+    prompts = []
+    for problem in problems:
+        asked = template.replace("{question}", problem.question).replace("{answer}", problem.answer)
+        text = tokenizer.apply_chat_template(
+            [{"role": "user", "content": asked}], tokenize=False, add_generation_prompt=True
+        )
+        token_ids = tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+        prompts.append(
+            Prompt(
+                ids.prompt_id(problem.problem_id, prompt_set.prompt_set_id, hinted, token_ids),
+                problem.problem_id,
+                prompt_set.prompt_set_id,
+                hinted,
+                token_ids,
+                text,
+            )
+        )
+    return prompts
+
+
+def sampling_row(sampling: SamplingConfig) -> Sampling:
+    """The store's row for sampling parameters."""
+    config = identity_json(sampling)
+    return Sampling(
+        ids.sampling_id(config),
+        sampling.temperature,
+        sampling.top_p,
+        sampling.top_k,
+        sampling.max_tokens,
+        config,
+    )
+
+
+def plan_slots(prompts: Sequence[Prompt], draw: Draw) -> list[Slot]:
+    """`draw.n` slots per prompt, long prompts last so that batches are of like length."""
+    sampling = sampling_row(draw.sampling).sampling_id
+    slots = []
+    for prompt in sorted(prompts, key=lambda p: (len(p.token_ids), p.prompt_id)):
+        for number in range(draw.n):
+            seed = ids.slot_seed(
+                draw.seed, draw.round, draw.refresh, draw.purpose, prompt.problem_id, number
+            )
+            slot_id = ids.trajectory_id(
+                prompt.problem_id,
+                prompt.prompt_id,
+                draw.model_id,
+                sampling,
+                draw.purpose,
+                seed,
+                number,
+            )
+            slots.append(Slot(slot_id, prompt, seed, number))
+    return slots
+
+
+def generate(
+    slots: Sequence[Slot],
+    engine: Engine,
+    draw: Draw,
+    filled: Collection[Id],
+    shard_size: int,
+    origin: Origin = "self",
+) -> Iterator[list[Trajectory]]:
+    """Fill the open slots, one list of at most `shard_size` trajectories at a time."""
+    sampling = sampling_row(draw.sampling).sampling_id
+    for start in range(0, len(slots), shard_size):
+        batch = [s for s in slots[start : start + shard_size] if s.trajectory_id not in filled]
+        if not batch:
+            continue
+        requests = [Request(s.trajectory_id, s.prompt.token_ids, s.seed) for s in batch]
+        replies = {reply.trajectory_id: reply for reply in engine.sample(requests, draw.sampling)}
+        if missing := [s for s in batch if s.trajectory_id not in replies]:
+            raise SamplerError(
+                f"{engine.name} left {len(missing)} of {len(batch)} slots empty (the first is "
+                f"{missing[0].trajectory_id}): every request must be answered"
+            )
+        yield [
+            _trajectory(slot, replies[slot.trajectory_id], engine, draw, sampling, origin)
+            for slot in batch
+        ]
+
+
+def _trajectory(
+    slot: Slot, reply: Completion, engine: Engine, draw: Draw, sampling: Id, origin: Origin
+) -> Trajectory:
+    if len(reply.logprobs) != len(reply.token_ids):
+        raise SamplerError(
+            f"{engine.name} gave {len(reply.logprobs)} log-probabilities for "
+            f"{len(reply.token_ids)} tokens of slot {slot.trajectory_id}: one per token is needed"
+        )
+    return Trajectory(
+        trajectory_id=slot.trajectory_id,
+        content_id=ids.content_id(slot.prompt.token_ids, reply.token_ids),
+        problem_id=slot.prompt.problem_id,
+        prompt_id=slot.prompt.prompt_id,
+        model_id=draw.model_id,
+        sampling_id=sampling,
+        purpose=draw.purpose,
+        origin=origin,
+        seed=slot.seed,
+        slot=slot.slot,
+        completion=reply.text,
+        token_ids=reply.token_ids,
+        logprobs=reply.logprobs,
+        finish_reason=reply.finish_reason,
+        engine=engine.name,
+        engine_version=engine.version,
+        dtype=engine.dtype,
+        weight_version=engine.weight_version,
+    )

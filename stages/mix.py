@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates to training rows, and a decision with a reason for every candidate.
+
+The store's query hands over candidates; the choice is made here, the same for a seed whatever
+the order they come in. Rows are tried source by source: this round, rationalized, earlier
+rounds, seed. Training rows always carry the problem's plain prompt.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from stages import ids
+from stages.ids import Id
+from stages.rows import (
+    Decision,
+    Prompt,
+    TrainingRow,
+    TrainingRowTrajectory,
+    TrainingSet,
+    Trajectory,
+)
+from stages.settings import Settings
+
+Source = Literal["round", "rationalized", "earlier", "seed"]
+SOURCES: tuple[Source, ...] = ("round", "rationalized", "earlier", "seed")
+
+
+class MixConfig(Settings):
+    """What a training set is made of.
+
+    `history` takes right answers of earlier rounds or not, `seed_rows` as many worked examples of
+    the task. `max_rationalized_share` bounds rationalized rows among the rows that the model made.
+    """
+
+    history: Literal["new_only", "accumulate"] = "accumulate"
+    seed_rows: int = Field(0, ge=0)
+    cap_per_problem: int | None = Field(None, ge=1)
+    dedup: Literal["none", "exact", "normalised"] = "exact"
+    max_rationalized_share: float | None = Field(None, gt=0, le=1)
+    max_tokens: int | None = Field(None, ge=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A trajectory with its verdict, the source it would count for, and its plain prompt."""
+
+    trajectory: Trajectory
+    source: Source
+    status: str
+    score: float | None
+    prompt: Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """A training set with its rows, the trajectories behind them, and all decisions."""
+
+    training_set: TrainingSet
+    rows: list[TrainingRow]
+    trajectories: list[TrainingRowTrajectory]
+    decisions: list[Decision]
+
+
+def mix(candidates: Sequence[Candidate], config: MixConfig, seed: int, step_key: Id) -> Mix:
+    """Choose among the candidates and order the chosen rows for training."""
+    kept, left_out = _choose(_ordered(candidates, seed), config)
+    random.Random(f"rows|{seed}").shuffle(kept)
+    rows, links = _training_rows(kept)
+    set_id = ids.training_set_id([row_id for row_id, _ in rows])
+    decisions = [Decision(step_key, c.trajectory.trajectory_id, True, "kept") for c in kept]
+    decisions += [
+        Decision(step_key, c.trajectory.trajectory_id, False, why) for c, why in left_out
+    ]
+    training_rows = [
+        TrainingRow(
+            set_id, row_id, place, "sft", c.prompt.prompt_id, 1.0, c.source, loss_tokens(c)
+        )
+        for place, (row_id, c) in enumerate(rows)
+    ]
+    return Mix(
+        TrainingSet(set_id, len(rows), sum(row.tokens for row in training_rows)),
+        training_rows,
+        [
+            TrainingRowTrajectory(
+                set_id, row_id, c.trajectory.trajectory_id, "completion", c.score, None
+            )
+            for row_id, c in links
+        ],
+        decisions,
+    )
+
+
+def loss_tokens(candidate: Candidate) -> int:
+    """Completion tokens that carry loss."""
+    mask = candidate.trajectory.loss_mask
+    return len(candidate.trajectory.token_ids) if mask is None else sum(mask)
+
+
+def _ordered(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
+    def key(candidate: Candidate) -> tuple[int, str]:
+        shuffle = ids.hash_text(f"{seed}|{candidate.trajectory.trajectory_id}")
+        return SOURCES.index(candidate.source), shuffle
+
+    return sorted(candidates, key=key)
+
+
+def _choose(
+    ordered: Sequence[Candidate], config: MixConfig
+) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
+    kept: list[Candidate] = []
+    left_out: list[tuple[Candidate, str]] = []
+    seen: set[str] = set()
+    per_problem: Counter[Id] = Counter()
+    seeds = rationalized = 0
+    own = sum(_usable(c) is None and c.trajectory.origin == "self" for c in ordered)
+    room = _rationalized_room(config, own)
+    tokens = 0
+    for candidate in ordered:
+        text = _dedup_text(candidate, config)
+        why = _usable(candidate)
+        if why is None and text is not None and text in seen:
+            why = "duplicate"
+        if why is None and _rationalized(candidate) and room is not None:
+            why = "over_rationalized_share" if rationalized >= room else None
+        if why is None and candidate.source == "seed":
+            why = "over_seed_rows" if seeds >= config.seed_rows else None
+        if why is None and config.cap_per_problem and candidate.source != "seed":
+            full = per_problem[candidate.trajectory.problem_id] >= config.cap_per_problem
+            why = "over_cap" if full else None
+        if why is None and config.max_tokens is not None:
+            why = "over_tokens" if tokens + loss_tokens(candidate) > config.max_tokens else None
+        if why is not None:
+            left_out.append((candidate, why))
+            continue
+        kept.append(candidate)
+        tokens += loss_tokens(candidate)
+        seeds += candidate.source == "seed"
+        rationalized += _rationalized(candidate)
+        per_problem[candidate.trajectory.problem_id] += 1
+        if text is not None:
+            seen.add(text)
+    return kept, left_out
+
+
+def _usable(candidate: Candidate) -> str | None:
+    """Why a candidate can never train, or None."""
+    if candidate.prompt.hinted:
+        return "hinted_prompt"
+    if candidate.trajectory.finish_reason == "length":
+        return "truncated"
+    return None if candidate.status == "correct" else candidate.status
+
+
+def _rationalized(candidate: Candidate) -> bool:
+    return candidate.trajectory.origin == "rationalized"
+
+
+def _rationalized_room(config: MixConfig, own: int) -> int | None:
+    """Rationalized rows allowed so that their share of the model's rows stays in bounds."""
+    share = config.max_rationalized_share
+    return None if share is None or share == 1.0 else int(own * share / (1.0 - share))
+
+
+def _dedup_text(candidate: Candidate, config: MixConfig) -> str | None:
+    problem = candidate.trajectory.problem_id
+    if config.dedup == "exact":
+        return f"{problem}|{ids.hash_tokens(candidate.trajectory.token_ids)}"
+    if config.dedup == "normalised":
+        words = re.sub(r"\s+", " ", candidate.trajectory.completion.strip().lower())
+        return f"{problem}|{words}"
+    return None
+
+
+def _training_rows(
+    kept: Sequence[Candidate],
+) -> tuple[list[tuple[Id, Candidate]], list[tuple[Id, Candidate]]]:
+    copies: Counter[tuple[Id, str]] = Counter()
+    rows = []
+    for candidate in kept:
+        completion = ids.hash_tokens(candidate.trajectory.token_ids)
+        content = ids.mint("c", ids.hash_tokens(candidate.prompt.token_ids), completion)
+        key = (candidate.prompt.prompt_id, completion)
+        row_id = ids.training_row_id(
+            "sft", candidate.prompt.prompt_id, [content], 1.0, copies[key]
+        )
+        copies[key] += 1
+        rows.append((row_id, candidate))
+    return rows, rows
+
+
+def rationalized_share(candidates: Sequence[Candidate], mixed: Mix) -> float:
+    """Share of a mix's rows that were rationalized, in whatever round."""
+    hinted = {c.trajectory.trajectory_id for c in candidates if _rationalized(c)}
+    return sum(link.trajectory_id in hinted for link in mixed.trajectories) / len(mixed.rows)

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies: one file each, one line here."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from stages.policies import folder, tiny
+from stages.policies.base import Policy
+
+PolicyConfig = Annotated[tiny.Config | folder.Config, Field(discriminator="type")]
+
+__all__ = ["Policy", "PolicyConfig", "folder", "tiny"]

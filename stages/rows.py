@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All row types, in the order in which a round makes them.
+
+Problem → Prompt → Trajectory → Verdict → Decision → TrainingRow → Update → Model → Evaluation.
+Each class is one table of the store: same name in snake case, same columns (a test compares
+them). `KEY` names the columns that make a row one of a kind. Rows are frozen and join by id,
+never by position.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from stages.ids import Id
+
+Origin = Literal["self", "rationalized", "seed", "human", "teacher", "outside"]
+Purpose = Literal["train", "rationalize", "eval", "seed"]
+Status = Literal["correct", "wrong", "unjudged"]
+Finish = Literal["stop", "length"]
+
+ORIGINS: tuple[Origin, ...] = ("self", "rationalized", "seed", "human", "teacher", "outside")
+SELF_MADE: frozenset[Origin] = frozenset(("self", "rationalized"))
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A policy's weights, tokenizer, chat template and config; `path` is where a copy lies now."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("model_id",)
+    model_id: Id
+    origin: Literal["outside", "update"]
+    architecture: str
+    parameters: int | None
+    base_model_id: Id | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A question with its reference answer; `difficulty` is on the task's own scale."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("problem_id",)
+    problem_id: Id
+    task: str
+    split: str
+    question: str
+    answer: str
+    domain: str | None = None
+    difficulty: float | None = None
+    template: str | None = None
+    parent_problem_id: Id | None = None
+    made_in_round: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSet:
+    """Two templates over a problem: plain, and with the answer as a hint (None: no hints)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("prompt_set_id",)
+    prompt_set_id: Id
+    name: str
+    plain: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A problem as the policy reads it. Only prompts that are not `hinted` are trained on."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("prompt_id",)
+    prompt_id: Id
+    problem_id: Id
+    prompt_set_id: Id
+    hinted: bool
+    token_ids: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling parameters; temperature 0 is greedy, top_k 0 and top_p 1 cut nothing."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("sampling_id",)
+    sampling_id: Id
+    temperature: float
+    top_p: float
+    top_k: int
+    max_tokens: int
+    config: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One filled slot. `trajectory_id` names the slot, `content_id` what was said.
+
+    `logprobs` has one value (nats) per completion token under the distribution sampled from, at
+    temperature 1 for greedy slots; None where no policy sampled. `prompt_id` is the prompt that
+    was sampled from: a hinted one for a rationalized row.
+    """
+
+    KEY: ClassVar[tuple[str, ...]] = ("trajectory_id",)
+    trajectory_id: Id
+    content_id: Id
+    problem_id: Id
+    prompt_id: Id
+    model_id: Id | None
+    sampling_id: Id | None
+    purpose: Purpose
+    origin: Origin
+    seed: int | None
+    slot: int
+    completion: str
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...] | None
+    finish_reason: Finish
+    engine: str | None
+    engine_version: str | None
+    dtype: str | None
+    weight_version: str | None
+    group_id: Id | None = None
+    loss_mask: tuple[bool, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryParent:
+    """`parent_id` led to `trajectory_id`: its failed first try (hint), a revision, an earlier turn."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("trajectory_id", "parent_id", "relation")
+    trajectory_id: Id
+    parent_id: Id
+    relation: Literal["hint", "revision", "turn"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryLogprob:
+    """The summed log-probability (nats) of a trajectory's completion under any model."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("trajectory_id", "model_id")
+    trajectory_id: Id
+    model_id: Id
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """A checker: name, version and config make its id."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("verifier_id",)
+    verifier_id: Id
+    name: str
+    version: str
+    config: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judgement. `wrong` is the model's doing; `unjudged` is ours and is tried again."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("verdict_id",)
+    verdict_id: Id
+    trajectory_id: Id
+    verifier_id: Id
+    attempt: int
+    status: Status
+    score: float | None
+    extracted: str | None
+    reason: str
+    trust: str
+    isolation: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictComponent:
+    """One named part of a composed score; weight 0 makes it a metric only."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("verdict_id", "component")
+    verdict_id: Id
+    component: str
+    value: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a step did with a candidate and why; `step_key` names the step that decided."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("step_key", "trajectory_id")
+    step_key: Id
+    trajectory_id: Id
+    kept: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSet:
+    """The rows of one update, by content."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("training_set_id",)
+    training_set_id: Id
+    rows: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    """A row of a training set. `prompt_id` is the prompt trained on: always one without a hint.
+
+    `source` is the declared source of the mix, `tokens` counts the tokens that carry loss.
+    """
+
+    KEY: ClassVar[tuple[str, ...]] = ("training_set_id", "training_row_id")
+    training_set_id: Id
+    training_row_id: Id
+    position: int
+    kind: Literal["sft", "pair", "rollout"]
+    prompt_id: Id
+    weight: float
+    source: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRowTrajectory:
+    """A trajectory behind a training row, by role; reward and advantage where the kind has them."""
+
+    KEY: ClassVar[tuple[str, ...]] = (
+        "training_set_id", "training_row_id", "trajectory_id", "role",
+    )  # fmt: skip
+    training_set_id: Id
+    training_row_id: Id
+    trajectory_id: Id
+    role: Literal["completion", "chosen", "rejected"]
+    reward: float | None
+    advantage: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingUpdate:
+    """One update: where it started, what it saw, how far it went, what came out."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("update_id",)
+    update_id: Id
+    init_model_id: Id
+    reference_model_id: Id | None
+    training_set_id: Id
+    optimizer_from: Id | None
+    updater: str
+    config: str
+    seed: int
+    steps_planned: int
+    steps_done: int
+    model_id: Id
+    loss: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingVisit:
+    """How often the optimizer saw a row; a row without visits did not train the model."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("update_id", "training_row_id")
+    update_id: Id
+    training_row_id: Id
+    visits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A model measured on held-out problems, `n` samples each."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("evaluation_id",)
+    evaluation_id: Id
+    model_id: Id
+    task: str
+    split: str
+    sampling_id: Id
+    verifier_id: Id
+    n: int
+    problems: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of an evaluation. `slice` is `all` or a part such as `difficulty=3`.
+
+    `value` counts unjudged samples out, `bound` counts them as wrong; `low … high` is the 95 %
+    interval over problems.
+    """
+
+    KEY: ClassVar[tuple[str, ...]] = ("evaluation_id", "name", "slice")
+    evaluation_id: Id
+    name: str
+    slice: str
+    k: int | None
+    value: float | None
+    low: float | None
+    high: float | None
+    bound: float | None
+    problems: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    """A run's use of an artefact: which step of which round made it, or found it (`reused`)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("run_id", "round", "refresh", "step", "kind", "id")
+    run_id: Id
+    round: int
+    refresh: int
+    step: str
+    kind: str
+    id: Id
+    reused: bool

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drawing tokens so that a slot's text does not depend on its batch.
+
+Each slot has a seed; the uniform number of step i is a counter-based hash of (seed, i), and the
+token is found by inverse CDF over the distribution that temperature, top-k and top-p leave.
+The hash is SplitMix64 (Steele, Lea, Flood 2014), on 64-bit integers that wrap.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from stages.samplers.base import SamplingConfig
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+_GAMMA = _signed(0x9E3779B97F4A7C15)
+_MIX_1 = _signed(0xBF58476D1CE4E5B9)
+_MIX_2 = _signed(0x94D049BB133111EB)
+
+
+def _shift(value: "torch.Tensor", bits: int) -> "torch.Tensor":
+    return (value >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def uniform(seeds: "torch.Tensor", step: int) -> "torch.Tensor":
+    """Numbers in [0, 1) of float64, one per seed (int64), for a step from 0."""
+    z = seeds + _GAMMA * (step + 1)
+    z = (z ^ _shift(z, 30)) * _MIX_1
+    z = (z ^ _shift(z, 27)) * _MIX_2
+    z = z ^ _shift(z, 31)
+    return _shift(z, 11).double() * 2.0**-53
+
+
+def log_distribution(logits: "torch.Tensor", sampling: "SamplingConfig") -> "torch.Tensor":
+    """Log-probabilities [B, V] that tokens are drawn from; temperature 0 gives those at 1."""
+    import torch
+
+    logits = logits.float()
+    if sampling.temperature > 0:
+        logits = logits / sampling.temperature
+        if 0 < sampling.top_k < logits.shape[-1]:
+            least = logits.topk(sampling.top_k).values[:, -1:]
+            logits = logits.masked_fill(logits < least, -torch.inf)
+        if sampling.top_p < 1.0:
+            ordered, order = logits.sort(descending=True)
+            mass = ordered.softmax(-1)
+            cut = mass.cumsum(-1) - mass >= sampling.top_p
+            logits = logits.masked_fill(cut.gather(-1, order.argsort(-1)), -torch.inf)
+    return logits.log_softmax(-1)
+
+
+def draw(
+    logits: "torch.Tensor", seeds: "torch.Tensor", step: int, sampling: "SamplingConfig"
+) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Tokens [B] and their log-probabilities [B] for logits [B, V] and one seed a row."""
+    logprobs = log_distribution(logits, sampling)
+    if sampling.temperature == 0:
+        tokens = logprobs.argmax(-1)
+    else:
+        cumulative = logprobs.double().exp().cumsum(-1)
+        target = uniform(seeds, step).unsqueeze(-1) * cumulative[:, -1:]
+        tokens = (cumulative <= target).sum(-1).clamp_max(logprobs.shape[-1] - 1)
+    return tokens, logprobs.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training rows and an updater to a checkpoint, and how often each row was visited."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from stages import ids
+from stages.errors import UpdaterError
+from stages.ids import Id
+from stages.policies.checkpoint import model_id_of, publish
+from stages.rows import Prompt, TrainingRow, TrainingUpdate, TrainingVisit, Trajectory
+from stages.settings import Settings
+from stages.updaters.base import Item, Plan, Progress, Updater
+
+
+class StepsConfig(Settings):
+    """Optimizer steps of a round: `first` × `growth`^(round − 1), rounded down (STaR: 1.2)."""
+
+    first: int = Field(100, ge=1)
+    growth: float = Field(1.0, ge=1.0, le=10.0)
+
+    def of_round(self, round_: int) -> int:
+        """Planned steps of a round, from 1 (arXiv 2203.14465, section 4.1)."""
+        return int(self.first * self.growth ** (round_ - 1) + 1e-9)
+
+
+def items_of(
+    rows: Sequence[TrainingRow],
+    prompts: Mapping[Id, Prompt],
+    trajectories: Mapping[Id, Trajectory],
+) -> list[Item]:
+    """Training items in the set's order; `trajectories` are by training row id.
+
+    Refuses a hinted prompt, and a completion that belongs to another problem than its prompt.
+    """
+    items = []
+    for row in sorted(rows, key=lambda row: row.position):
+        prompt, trajectory = prompts[row.prompt_id], trajectories[row.training_row_id]
+        if prompt.hinted or prompt.problem_id != trajectory.problem_id:
+            fault = "a hinted prompt" if prompt.hinted else "another problem's completion"
+            raise UpdaterError(
+                f"training row {row.training_row_id} has {fault}: nothing was trained; "
+                "this store's training rows were not made by starloop's mix"
+            )
+        items.append(
+            Item(
+                row.training_row_id, prompt.token_ids, trajectory.token_ids, trajectory.loss_mask
+            )
+        )
+    return items
+
+
+def update(
+    items: Sequence[Item], updater: Updater, plan: Plan, models: Path, progress: Progress
+) -> tuple[Path, int, Mapping[Id, int], float | None]:
+    """Train and publish: the checkpoint's folder, steps done, visits by row, loss."""
+    trained = updater.update(items, plan, progress)
+    if trained.steps_done != plan.steps:
+        raise UpdaterError(
+            f"{updater.name} did {trained.steps_done} of {plan.steps} steps: run again to go on "
+            "from its last complete checkpoint"
+        )
+    return publish(plan.draft, models), trained.steps_done, trained.visits, trained.loss
+
+
+def update_rows(
+    *,
+    init: Id,
+    training_set: Id,
+    updater: Updater,
+    config: str,
+    plan: Plan,
+    steps_done: int,
+    checkpoint: Path,
+    visits: Mapping[Id, int],
+    loss: float | None,
+) -> tuple[TrainingUpdate, list[TrainingVisit]]:
+    """The store's rows for an update that was done."""
+    update_id = ids.update_id(init, None, training_set, config, plan.seed)
+    row = TrainingUpdate(
+        update_id=update_id,
+        init_model_id=init,
+        reference_model_id=None,
+        training_set_id=training_set,
+        optimizer_from=None,
+        updater=updater.name,
+        config=config,
+        seed=plan.seed,
+        steps_planned=plan.steps,
+        steps_done=steps_done,
+        model_id=model_id_of(checkpoint),
+        loss=loss,
+    )
+    return row, [TrainingVisit(update_id, row_id, count) for row_id, count in visits.items()]

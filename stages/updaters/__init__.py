@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Updaters: one file each, one line here."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from stages.updaters import sft, tally
+from stages.updaters.base import Item, Plan, Trained, Updater
+
+UpdaterConfig = Annotated[sft.Config | tally.Config, Field(discriminator="type")]
+
+__all__ = ["Item", "Plan", "Trained", "Updater", "UpdaterConfig", "sft", "tally"]

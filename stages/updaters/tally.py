@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tally`: trains nothing and records what it was given, in the checkpoint's config.
+
+The start's weights and tokenizer are copied; `config.json` gains `tally`: steps, rows and
+completion tokens seen, start included. So every step of a loop can be seen and tested in
+seconds, and each update still gives another model id.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from typing import Literal
+
+from stages.ids import Id
+from stages.policies.checkpoint import copy_tokenizer
+from stages.settings import Settings
+from stages.updaters.base import Item, Plan, Progress, Trained, Updater
+
+
+class Config(Settings):
+    """`batch_size` rows are counted per step, in order, from the first again when they run out."""
+
+    type: Literal["tally"]
+    batch_size: int = 8
+
+    def build(self) -> Updater:
+        return Tally(self.batch_size)
+
+
+class Tally:
+    """Counts visits as an optimizer would make them."""
+
+    name = "tally"
+    deterministic = True
+
+    def __init__(self, batch_size: int) -> None:
+        self._batch_size = batch_size
+
+    def update(self, items: Sequence[Item], plan: Plan, progress: Progress) -> Trained:
+        visits: dict[Id, int] = {item.training_row_id: 0 for item in items}
+        tokens = 0
+        for step in range(plan.steps):
+            for place in range(step * self._batch_size, (step + 1) * self._batch_size):
+                item = items[place % len(items)]
+                visits[item.training_row_id] += 1
+                tokens += len(item.completion_ids)
+            progress(step + 1, None)
+        plan.draft.mkdir(parents=True, exist_ok=True)
+        for path in [plan.init / "config.json", *plan.init.glob("*.safetensors")]:
+            shutil.copyfile(path, plan.draft / path.name)
+        copy_tokenizer(plan.init, plan.draft)
+        self._write_tally(plan, rows=len(items), tokens=tokens)
+        return Trained(plan.steps, visits, None)
+
+    def _write_tally(self, plan: Plan, rows: int, tokens: int) -> None:
+        path = plan.draft / "config.json"
+        config = json.loads(path.read_text())
+        before = config.get("tally", {"steps": 0, "rows": 0, "tokens": 0})
+        added = {"steps": plan.steps, "rows": rows, "tokens": tokens}
+        config["tally"] = {key: before[key] + added[key] for key in before}
+        path.write_text(json.dumps(config, indent=2))

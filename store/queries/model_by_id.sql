@@ -1,0 +1,2 @@
+-- A model.
+select * from model where model_id = $model_id

@@ -1,0 +1,2 @@
+-- A run by its name.
+select * from run where name = $name

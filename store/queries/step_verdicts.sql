@@ -1,0 +1,5 @@
+-- The verdicts of a step.
+select verdict.* from step_output join verdict on verdict.verdict_id = step_output.id
+where run_id = $run_id and round = $round and refresh = $refresh and step = $step
+  and kind = 'verdict'
+order by trajectory_id, attempt

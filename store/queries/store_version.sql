@@ -1,0 +1,2 @@
+-- The schema version of this file.
+select version from store_info
