@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from configs.schema import Config
 from stages.errors import ConfigError
-from stages.settings import Settings, identity, is_operational
+from stages.settings import Settings, is_operational
 
 NOT_BUILT = {
     "task": {
@@ -47,7 +47,9 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
     if not path.is_file():
         near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.yaml")])
         hint = f"; did you mean {path.parent / near[0]}?" if near else ""
-        raise ConfigError(f"config {path} is not a file{hint}: name a YAML file such as configs/star.yaml")
+        raise ConfigError(
+            f"config {path} is not a file{hint}: name a YAML file such as configs/star.yaml"
+        )
     try:
         values = yaml.safe_load(path.read_text())
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -108,11 +110,6 @@ def differences(old: Config, new: Config) -> tuple[list[str], list[str]]:
     return changed
 
 
-def run_identity(config: Config) -> dict[str, Any]:
-    """The identity fields of a config: what an existing run may not change."""
-    return identity(config)
-
-
 def _one_line(error: ValidationError, values: dict[str, Any]) -> str:
     first = error.errors()[0]
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
@@ -123,16 +120,17 @@ def _one_line(error: ValidationError, values: dict[str, Any]) -> str:
         near = difflib.get_close_matches(path[-1], known, n=1)
         fix = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
         return f"{field}: unknown key (value {first['input']!r}); {fix}{more}"
-    if kind in ("union_tag_invalid", "literal_error") and path[-1:] == ["type"] or (
-        kind == "union_tag_invalid"
-    ):
+    if kind == "union_tag_invalid" or (kind == "literal_error" and path[-1] == "type"):
         return _unknown_part(path, first, context) + more
     if kind in ("missing", "union_tag_not_found"):
         name = f"{field}.type" if kind == "union_tag_not_found" else field
         return f"{name}: missing; it has no default, add it to the config{more}"
     if kind == "value_error":
         return f"{field + ': ' if field else ''}{context['error']}{more}"
-    return f"{field}: {first['input']!r} is not allowed; {first['msg'][:1].lower()}{first['msg'][1:]}{more}"
+    wanted = first["msg"][:1].lower() + first["msg"][1:]
+    if kind in ("model_type", "model_attributes_type"):
+        wanted = "write a section with keys below it"
+    return f"{field}: {first['input']!r} is not allowed; {wanted}{more}"
 
 
 def _unknown_part(path: list[str], first: Any, context: dict[str, Any]) -> str:

@@ -49,9 +49,7 @@ def main() -> None:
         typer.echo(f"starloop: {error}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        typer.echo(
-            "starloop: interrupted; the same command goes on from here", err=True
-        )
+        typer.echo("starloop: interrupted; the same command goes on from here", err=True)
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()

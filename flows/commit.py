@@ -88,7 +88,13 @@ def _take_over(r: Round, step: str, key: Id, source: Mapping[str, Any], begun: f
         tx.append("reuse_outputs", **r.place, step=step, **origin)
         wall_s = time.monotonic() - begun
         tx.append(
-            "commit_step", **r.place, step=step, step_key=key, reused=True, wall_s=wall_s, work_s=0.0
+            "commit_step",
+            **r.place,
+            step=step,
+            step_key=key,
+            reused=True,
+            wall_s=wall_s,
+            work_s=0.0,
         )
         tx.append(
             "add_event",
@@ -100,9 +106,7 @@ def _take_over(r: Round, step: str, key: Id, source: Mapping[str, Any], begun: f
     r.run.screen.say(f"round {r.number}: {step} is in the store already, taken over")
 
 
-def _commit(
-    r: Round, step: str, key: Id, output: Output, wall_s: float, work_s: float
-) -> None:
+def _commit(r: Round, step: str, key: Id, output: Output, wall_s: float, work_s: float) -> None:
     with r.run.store.transaction() as tx:
         new: set[Id] = set()
         for row_type, rows in output.rows:

@@ -2,6 +2,7 @@
 """From one round to the next: lock, begin or go on, target number of rounds, snapshots."""
 
 import fcntl
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,7 +42,8 @@ def run_lock(folder: Path, name: str) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip() or "unknown"
             raise LockedError(
-                f"run {name} is being worked on by process {holder}: wait for it, or use another --name"
+                f"run {name} is being worked on by process {holder}: wait for it, or use "
+                "another --name"
             ) from error
         file.seek(0)
         file.truncate()
@@ -84,13 +86,12 @@ def _work(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
 
 def _one_round(r: Round) -> None:
     recipe = RECIPES[r.run.config.recipe] if r.number else base_round
-    named: Any = flow(
-        recipe,
+    named = flow(
         name=recipe.__name__,
         flow_run_name=f"{r.run.name} round {r.number}",
         validate_parameters=False,
     )
-    named(r)
+    named(recipe)(r)
 
 
 def base_round(r: Round) -> None:
@@ -135,8 +136,6 @@ def _begin_or_go_on(
 
 
 def _check_identity(name: str, config: Config, found: dict[str, Any], store: Store) -> None:
-    import json
-
     if found["identity"] == canonical(identity(config)):
         return
     before = check(json.loads(found["config"]))
@@ -171,4 +170,3 @@ def _event_at(store: Store, run_id: Id, kind: str, message: str) -> None:
             message=message,
             detail=None,
         )
-

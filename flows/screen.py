@@ -32,8 +32,9 @@ class Stage:
         """So many of a total are done."""
         self.done = done
         if self._progress is not None:
-            changed = {} if total is None else {"total": total}
-            self._progress.update(self._task, completed=done, **changed)
+            self._progress.update(self._task, completed=done)
+            if total is not None:
+                self._progress.update(self._task, total=total)
 
 
 class Screen:

@@ -35,7 +35,7 @@ class Section:
 def pages(store: Store, names: Sequence[str]) -> list[Section]:
     """A section per run, then how each later run compares with the first."""
     with store.reader() as connection:
-        runs = [newest_run(connection, name) for name in (names or [None])]
+        runs = [newest_run(connection, name) for name in names or (None,)]
         configs = {
             name: check(json.loads(read(connection, "run_by_name", name=name)[0]["config"]))
             for name in runs
@@ -126,13 +126,14 @@ def paired(
 
 def as_text(sections: Sequence[Section]) -> str:
     """The sections for a terminal."""
-    return "\n\n".join(
-        f"{s.title}\n{s.text}\n\n{text_table(s.head, s.rows)}" for s in sections
-    )
+    return "\n\n".join(f"{s.title}\n{s.text}\n\n{text_table(s.head, s.rows)}" for s in sections)
 
 
 def as_markdown(sections: Sequence[Section]) -> str:
     """The sections as a Markdown page."""
-    return "\n\n".join(
-        f"## {s.title}\n\n{s.text}\n\n{markdown_table(s.head, s.rows)}" for s in sections
-    ) + "\n"
+    return (
+        "\n\n".join(
+            f"## {s.title}\n\n{s.text}\n\n{markdown_table(s.head, s.rows)}" for s in sections
+        )
+        + "\n"
+    )

@@ -37,17 +37,16 @@ def round_lines(store: Store, run: str) -> list[RoundLine]:
 def header(config: Any) -> str:
     """What a run's rounds are, in one line: start, reference, updater and its numbers."""
     update, generate = config.update, config.generate
-    updater = ", ".join(
-        f"{name.replace('_', ' ')} {getattr(update.updater, name):g}"
-        for name in ("learning_rate", "batch_size")
-        if hasattr(update.updater, name)
-    )
-    steps = f"steps {update.steps.first} × {update.steps.growth:g} a round"
+    numbers = [f"steps {update.steps.first} × {update.steps.growth:g} a round"]
+    for name in ("learning_rate", "batch_size"):
+        if hasattr(update.updater, name):
+            numbers.append(f"{name.replace('_', ' ')} {getattr(update.updater, name):g}")
+    answers = f"{generate.n} answer{'s' * (generate.n > 1)}"
     return (
-        f"{config.recipe}: task {config.task.type}, policy {config.policy.type}, "
-        f"{generate.n} answer{'s' * (generate.n > 1)} to {generate.problems.per_round} problems a "
-        f"round at temperature {generate.sampling.temperature:g}, reward {config.verifier.type}; "
-        f"update {update.updater.type} from {update.init_from} ({', '.join(filter(None, [steps, updater]))}), "
+        f"{config.recipe}: task {config.task.type}, policy {config.policy.type}, {answers} to "
+        f"{generate.problems.per_round} problems a round at temperature "
+        f"{generate.sampling.temperature:g}, reward {config.verifier.type}; update "
+        f"{update.updater.type} from {update.init_from} ({', '.join(numbers)}), "
         "no reference, no KL, no clipping"
     )
 
@@ -56,7 +55,8 @@ def columns(lines: Sequence[RoundLine]) -> list[str]:
     """The table's headings; `d3` is pass@1 on problems of difficulty 3."""
     k = next((line.summary["k"] for line in lines if line.summary["k"]), "k")
     return [
-        "round", "pass@1", "95 % interval", f"pass@{k}", f"maj@{k}", *(name.replace("difficulty=", "d") for name in difficulties(lines)),
+        "round", "pass@1", "95 % interval", f"pass@{k}", f"maj@{k}",
+        *(name.replace("difficulty=", "d") for name in difficulties(lines)),
         "kept", "rationalized", "leaks", "tokens", "time", "trained on",
     ]  # fmt: skip
 

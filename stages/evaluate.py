@@ -115,7 +115,10 @@ def _answers(
 
 
 def measure(
-    evaluation: Evaluation, answers: Sequence[Answers], k: int, extra: Mapping[str, Sequence[Answers]]
+    evaluation: Evaluation,
+    answers: Sequence[Answers],
+    k: int,
+    extra: Mapping[str, Sequence[Answers]],
 ) -> list[Metric]:
     """All metrics of an evaluation: over all, per difficulty, and per extra slice."""
     by_difficulty: dict[float | None, list[Answers]] = defaultdict(list)

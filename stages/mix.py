@@ -74,13 +74,9 @@ def mix(candidates: Sequence[Candidate], config: MixConfig, seed: int, step_key:
     rows, links = _training_rows(kept)
     set_id = ids.training_set_id([row_id for row_id, _ in rows])
     decisions = [Decision(step_key, c.trajectory.trajectory_id, True, "kept") for c in kept]
-    decisions += [
-        Decision(step_key, c.trajectory.trajectory_id, False, why) for c, why in left_out
-    ]
+    decisions += [Decision(step_key, c.trajectory.trajectory_id, False, why) for c, why in left_out]
     training_rows = [
-        TrainingRow(
-            set_id, row_id, place, "sft", c.prompt.prompt_id, 1.0, c.source, loss_tokens(c)
-        )
+        TrainingRow(set_id, row_id, place, "sft", c.prompt.prompt_id, 1.0, c.source, loss_tokens(c))
         for place, (row_id, c) in enumerate(rows)
     ]
     return Mix(
@@ -186,9 +182,7 @@ def _training_rows(
         completion = ids.hash_tokens(candidate.trajectory.token_ids)
         content = ids.mint("c", ids.hash_tokens(candidate.prompt.token_ids), completion)
         key = (candidate.prompt.prompt_id, completion)
-        row_id = ids.training_row_id(
-            "sft", candidate.prompt.prompt_id, [content], 1.0, copies[key]
-        )
+        row_id = ids.training_row_id("sft", candidate.prompt.prompt_id, [content], 1.0, copies[key])
         copies[key] += 1
         rows.append((row_id, candidate))
     return rows, rows

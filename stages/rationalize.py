@@ -62,15 +62,12 @@ def audit(
     for trajectory in hinted:
         verdict = verdicts[trajectory.trajectory_id]
         answer = problems[trajectory.problem_id].answer
+        why: str = "rationalized"
         if verdict.status != "correct":
             why = "truncated" if verdict.reason == "truncated" else verdict.status
         elif hint_shows(trajectory.completion, answer, marks):
             why = "hint_leak"
-        else:
-            why = "rationalized"
-        decisions.append(
-            Decision(step_key, trajectory.trajectory_id, why == "rationalized", why)
-        )
+        decisions.append(Decision(step_key, trajectory.trajectory_id, why == "rationalized", why))
     return decisions
 
 

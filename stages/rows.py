@@ -122,7 +122,7 @@ class Trajectory:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryParent:
-    """`parent_id` led to `trajectory_id`: its failed first try (hint), a revision, an earlier turn."""
+    """`parent_id` led to `trajectory_id`: its failed try (hint), a revision, an earlier turn."""
 
     KEY: ClassVar[tuple[str, ...]] = ("trajectory_id", "parent_id", "relation")
     trajectory_id: Id

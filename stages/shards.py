@@ -9,7 +9,6 @@ refused.
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -42,11 +41,16 @@ def _arrow_type(hint: Any) -> pa.DataType:
     return _SCALARS[hint]
 
 
-@cache
-def arrow_schema(row_type: type) -> pa.Schema:
+_schemas: dict[Any, pa.Schema] = {}
+
+
+def arrow_schema(row_type: Any) -> pa.Schema:
     """The Arrow schema of a row type of `stages.rows`, in field order."""
-    hints = get_type_hints(row_type)
-    return pa.schema([(f.name, _arrow_type(hints[f.name])) for f in fields(row_type)])
+    if row_type not in _schemas:
+        hints = get_type_hints(row_type)
+        columns = [(f.name, _arrow_type(hints[f.name])) for f in fields(row_type)]
+        _schemas[row_type] = pa.schema(columns)
+    return _schemas[row_type]
 
 
 def to_table(row_type: type[Row], rows: Sequence[Row]) -> pa.Table:
@@ -87,7 +91,9 @@ def read_shard(path: Path, row_type: type[Row]) -> list[Row]:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"shard {path} cannot be read ({error}): delete it and run again") from error
+        raise StoreError(
+            f"shard {path} cannot be read ({error}): delete it and run again"
+        ) from error
     expected = arrow_schema(row_type)
     if not table.schema.equals(expected):
         missing = sorted(set(expected.names) ^ set(table.schema.names))

@@ -45,9 +45,7 @@ def items_of(
                 "this store's training rows were not made by starloop's mix"
             )
         items.append(
-            Item(
-                row.training_row_id, prompt.token_ids, trajectory.token_ids, trajectory.loss_mask
-            )
+            Item(row.training_row_id, prompt.token_ids, trajectory.token_ids, trajectory.loss_mask)
         )
     return items
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ SCHEMA_VERSION = 1
 Row = TypeVar("Row")
 Say = Callable[[str], None]
 
-_WRITER = {"storage_compatibility_version": "v1.5.0"}
+_WRITER: dict[str, Any] = {"storage_compatibility_version": "v1.5.0"}
 _READER: dict[str, Any] = {
     "enable_external_access": False,
     "python_enable_replacements": False,
@@ -50,6 +50,11 @@ def table_of(row_type: type) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", row_type.__name__).lower()
 
 
+def as_row(row_type: type[Row], values: Mapping[str, Any]) -> Row:
+    """A row from a query's columns; lists become tuples."""
+    return row_type(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
 class Transaction:
     """Reads and writes inside one transaction of the store."""
 
@@ -68,10 +73,7 @@ class Transaction:
         self, row_type: type[Row], name: str, /, ids: Sequence[Id] | None = None, **values: Any
     ) -> list[Row]:
         """The rows of a named query that selects a row type's columns."""
-        return [
-            row_type(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
-            for row in self.ask(name, ids, **values)
-        ]
+        return [as_row(row_type, row) for row in self.ask(name, ids, **values)]
 
     def insert(self, row_type: type[Row], rows: Sequence[Row]) -> set[tuple[Any, ...]]:
         """Append the rows whose key is not there yet; returns the keys that were new.
@@ -173,10 +175,8 @@ class Store:
         connection.execute("commit")
         connection.execute("checkpoint")
         connection.close()
-        try:
+        with suppress(FileExistsError):
             os.link(draft, self.path)
-        except FileExistsError:
-            pass
         draft.unlink()
 
     @contextmanager
@@ -256,7 +256,7 @@ def ask_user_sql(store: Store, sql: str) -> pa.Table:
             if statements[0].type != duckdb.StatementType.SELECT:
                 kind = statements[0].type.name
                 raise StoreError(
-                    f"sql: {kind} is not allowed, only SELECT is: the store is written by runs alone"
+                    f"sql: {kind} is not allowed, only SELECT is: runs alone write to the store"
                 )
             return connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:

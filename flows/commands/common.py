@@ -13,7 +13,7 @@ StoreOption = Annotated[
     Path | None,
     typer.Option(
         "--store",
-        help="Store file; else STARLOOP_STORE, else runs/store.duckdb in the nearest parent folder.",
+        help="Store file; else STARLOOP_STORE, else the nearest runs/store.duckdb above.",
         show_default=False,
     ),
 ]
@@ -24,7 +24,9 @@ RunArgument = Annotated[
 
 def store_path(option: Path | None) -> Path:
     """The store file: option, environment, nearest parent that has one, or here."""
-    named = option or (Path(os.environ["STARLOOP_STORE"]) if os.environ.get("STARLOOP_STORE") else None)
+    named = option or (
+        Path(os.environ["STARLOOP_STORE"]) if os.environ.get("STARLOOP_STORE") else None
+    )
     if named is not None:
         return named.expanduser().absolute()
     here = Path.cwd()

@@ -33,7 +33,9 @@ def sql(
     if format is Format.parquet and sys.stdout.isatty():
         from stages.errors import ConfigError
 
-        raise ConfigError("--format parquet writes bytes: send them to a file with > answer.parquet")
+        raise ConfigError(
+            "--format parquet writes bytes: send them to a file with > answer.parquet"
+        )
     sys.stdout.buffer.write(answer(place, query, format.value))
     if format is Format.table:
         typer.echo(age_line(place.copy))

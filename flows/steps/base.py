@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all steps use: the Prefect task, judging with the gate, lookups."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -14,7 +14,12 @@ from stages.ids import Id
 from stages.rows import Problem, Trajectory, Verdict, VerdictComponent
 from stages.verify import final_verdicts, verifier_row, verify
 
-step: Any = task(cache_policy=NO_CACHE, persist_result=False)
+Step = TypeVar("Step", bound=Callable[..., Any])
+
+
+def step(function: Step) -> Step:
+    """A Prefect task without caching: what was done is looked up in the store."""
+    return cast(Step, task(cache_policy=NO_CACHE, persist_result=False)(function))
 
 
 def verifier_id(r: Round) -> Id:

@@ -20,6 +20,7 @@ from stages.rows import (
     Trajectory,
 )
 from stages.settings import identity_json
+from store.db import as_row
 
 WARN_RATIONALIZED = 0.5
 
@@ -27,7 +28,11 @@ WARN_RATIONALIZED = 0.5
 @step
 def mix(r: Round, *sources: Done) -> Done:
     """Mix the rows of `sources` with what the config declares."""
-    inputs = [*(source.key for source in sources), *_earlier_keys(r), r.run.config.seed]
+    inputs: list[Id | int] = [
+        *(source.key for source in sources),
+        *_earlier_keys(r),
+        r.run.config.seed,
+    ]
     key = ids.step_key("mix", 1, inputs, identity_json(r.run.config.mix))
     return once(r, "mix", key, lambda space: _make(r, space))
 
@@ -45,9 +50,7 @@ def _make(r: Round, space: Workspace) -> Output:
     config = r.run.config.mix
     accumulate = config.history == "accumulate"
     with r.run.store.transaction() as tx:
-        found = tx.ask(
-            "candidates", run_id=r.run.run_id, round=r.number, accumulate=accumulate
-        )
+        found = tx.ask("candidates", run_id=r.run.run_id, round=r.number, accumulate=accumulate)
         plain_ids = unique(row["plain_prompt_id"] for row in found)
         plain = {p.prompt_id: p for p in tx.rows(Prompt, "prompts_by_id", ids=plain_ids)}
     candidates = [_candidate(dict(row), plain) for row in found]
@@ -78,5 +81,4 @@ def _make(r: Round, space: Workspace) -> Output:
 def _candidate(row: dict[str, Any], plain: Mapping[Id, Prompt]) -> stage.Candidate:
     status, score, source = row.pop("status"), row.pop("score"), row.pop("source")
     prompt = plain[row.pop("plain_prompt_id")]
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
-    return stage.Candidate(Trajectory(**values), source, status, score, prompt)
+    return stage.Candidate(as_row(Trajectory, row), source, status, score, prompt)

@@ -73,7 +73,9 @@ def _seed_trajectory(r: Round, prompt: Prompt, completion: str, place: int) -> T
     tokens = r.run.tokenizer(completion, add_special_tokens=False)["input_ids"]
     token_ids = (*tokens, r.run.tokenizer.eos_token_id)
     return Trajectory(
-        trajectory_id=ids.outside_trajectory_id(f"seed|{r.run.task.name}|{prompt.prompt_id}", place),
+        trajectory_id=ids.outside_trajectory_id(
+            f"seed|{r.run.task.name}|{prompt.prompt_id}", place
+        ),
         content_id=ids.content_id(prompt.token_ids, token_ids),
         problem_id=prompt.problem_id,
         prompt_id=prompt.prompt_id,

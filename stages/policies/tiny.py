@@ -67,7 +67,7 @@ class Tiny:
         key = hash_text(f"{RECIPE}|{identity_json(self.config)}")[:16]
         pointer = models / f"tiny-{key}.json"
         if pointer.exists():
-            folder = models / json.loads(pointer.read_text())["model_id"]
+            folder = models / str(json.loads(pointer.read_text())["model_id"])
             if is_complete(folder):
                 return folder
         draft = models / f"tiny-{key}.{os.getpid()}.tmp"

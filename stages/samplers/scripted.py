@@ -30,7 +30,7 @@ class Config(Settings):
 
     type: Literal["scripted"]
     shard_size: int = operational(64, ge=1)
-    replies: dict[str, list[str]] = {}
+    replies: dict[str, list[str]] = Field(default_factory=dict)
     skill: float = Field(0.4, ge=0, le=1)
     hinted_skill: float = Field(0.8, ge=0, le=1)
     gain: float = Field(0.2, ge=0, le=1)

@@ -86,7 +86,7 @@ def pairs(length: int, split: Split, seed: int) -> Iterator[tuple[int, int]]:
     low, high = (0, 9) if length == 1 else (10 ** (length - 1), 10**length - 1)
     rng = random.Random(f"addition|{length}|{split}|{seed}")
     if length <= len(SHORT):
-        every = list(product(range(low, high + 1), repeat=2))
+        every = list(product(range(low, high + 1), range(low, high + 1)))
         rng.shuffle(every)
         yield from (pair for pair in every if split_of(*pair) == split)
         return
@@ -130,9 +130,8 @@ class Addition:
         """Ten worked examples of each length beyond 2, the rest of lengths 1 and 2."""
         wanted = self._config.demonstrations
         long = [length for length in self._lengths if length not in SHORT]
-        shown = [
-            p for length in long for p in self._some(length, "train", LONG_EXAMPLES, salt=1)
-        ][:wanted]
+        shown = [p for n in long for p in self._some(n, "train", LONG_EXAMPLES, salt=1)]
+        shown = shown[:wanted]
         for length in [length for length in self._lengths if length in SHORT]:
             last = length == min(len(SHORT), self._config.digits)
             share = wanted - len(shown) if last else (wanted - len(shown)) // 9

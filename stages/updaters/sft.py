@@ -161,10 +161,7 @@ class _Collator:
             "input_ids": padded("input_ids", self._pad),
             "labels": padded("labels", -100),
             "attention_mask": torch.tensor(
-                [
-                    [1] * len(r["input_ids"]) + [0] * (width - len(r["input_ids"]))
-                    for r in rows
-                ]
+                [[1] * len(r["input_ids"]) + [0] * (width - len(r["input_ids"])) for r in rows]
             ),
             "row": torch.tensor([row["row"] for row in rows]),
         }
