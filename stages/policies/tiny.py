@@ -135,8 +135,11 @@ def _train_base(config: Config, progress: Progress) -> Any:
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, betas=(0.9, 0.95))
     schedule = get_cosine_schedule_with_warmup(optimizer, config.warmup_steps, config.steps)
     for step in range(config.steps):
-        loss = model(**_batch(rng.choices(shown, weights, k=config.batch_size))).loss
-        loss.backward()
+        batch = rng.choices(shown, weights, k=config.batch_size)
+        tokens = sum(map(_loss_tokens, batch))
+        for group in _of_like_length(batch):
+            share = sum(map(_loss_tokens, group)) / tokens
+            (model(**_batch(group)).loss * share).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
@@ -161,6 +164,25 @@ def _examples(config: Config) -> tuple[list[addition.Example], list[float]]:
         groups += [(ones, short * 0.096), (twos, short * 0.404), (longer, long_share)]
     drawn = [(e, share / len(group)) for group, share in groups for e in group]
     return [example for example, _ in drawn], [weight for _, weight in drawn]
+
+
+def _loss_tokens(example: addition.Example) -> int:
+    return len(example.completion) + 1
+
+
+def _of_like_length(batch: list[addition.Example]) -> list[list[addition.Example]]:
+    """The batch in groups that differ by at most 20 characters: little padding, same gradient."""
+
+    def length(example: addition.Example) -> int:
+        return len(example.prompt) + len(example.completion)
+
+    groups: list[list[addition.Example]] = []
+    for example in sorted(batch, key=length):
+        if groups and length(example) - length(groups[-1][0]) <= 20:
+            groups[-1].append(example)
+        else:
+            groups.append([example])
+    return groups
 
 
 def _batch(examples: list[addition.Example]) -> dict[str, Any]:

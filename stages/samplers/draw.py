@@ -29,7 +29,7 @@ def _shift(value: "torch.Tensor", bits: int) -> "torch.Tensor":
 
 def uniform(seeds: "torch.Tensor", step: int) -> "torch.Tensor":
     """Numbers in [0, 1) of float64, one per seed (int64), for a step from 0."""
-    z = seeds + _GAMMA * (step + 1)
+    z = seeds + _signed(_GAMMA * (step + 1) % 2**64)
     z = (z ^ _shift(z, 30)) * _MIX_1
     z = (z ^ _shift(z, 27)) * _MIX_2
     z = z ^ _shift(z, 31)

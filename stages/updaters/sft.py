@@ -7,8 +7,9 @@ update goes on from the newest complete one, in the same data order.
 """
 
 import json
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -167,6 +168,32 @@ class _Collator:
         }
 
 
+class BatchSorted:
+    """Row places, shuffled anew each epoch, each batch sorted by length.
+
+    The micro-batches of a batch then hold rows of like length, which saves padding; the batch,
+    and so its gradient, is the same.
+    """
+
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
+        self._lengths, self._batch_size, self._seed = lengths, batch_size, seed
+        self._epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the trainer at the begin of each epoch."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        places = list(range(len(self._lengths)))
+        random.Random(f"{self._seed}|{self._epoch}").shuffle(places)
+        for start in range(0, len(places), self._batch_size):
+            batch = places[start : start + self._batch_size]
+            yield from sorted(batch, key=lambda place: (self._lengths[place], place))
+
+
 def _trainer_class() -> Any:
     from trl import SFTTrainer
 
@@ -176,6 +203,14 @@ def _trainer_class() -> Any:
         def __init__(self, *arguments: Any, visits: list[int], **options: Any) -> None:
             super().__init__(*arguments, **options)
             self.visits = visits
+
+        def _get_train_sampler(self, *arguments: Any) -> Any:
+            micro, accumulated = (
+                self.args.per_device_train_batch_size,
+                self.args.gradient_accumulation_steps,
+            )
+            lengths = [len(ids) for ids in self.train_dataset["input_ids"]]
+            return BatchSorted(lengths, micro * accumulated, self.args.data_seed)
 
         def training_step(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
             for place in inputs.pop("row").tolist():

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+STARLOOP := $(BIN)/starloop
+.DEFAULT_GOAL := help
+
+help: ## This list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+setup: $(READY) ## Make .venv with everything in it
+$(READY): pyproject.toml requirements/constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "starloop needs Python 3.11 or newer: make setup PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements/constraints.txt -e '.[dev]'
+	@touch $@
+
+star: $(READY) ## STaR on addition: make star ITER=5
+	$(STARLOOP) run configs/star.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
+rejection: $(READY) ## Rejection sampling: make rejection ITER=3
+	$(STARLOOP) run configs/rejection.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
+try: $(READY) ## The idea in under a minute, without training
+	$(STARLOOP) run configs/tiny/try.yaml
+	$(STARLOOP) samples try -n 3
+	$(STARLOOP) sql "select round, origin_round, origin, rows, round(share, 2) as share from mix_by_round where run = 'try' order by all"
+
+status: $(READY) ## Runs and where they stand
+	$(STARLOOP) status
+report: $(READY) ## Round table of the newest run, also as runs/report.md
+	$(STARLOOP) report $(RUN) --markdown runs/report.md
+samples: $(READY) ## Twenty trajectories with their fate
+	$(STARLOOP) samples $(RUN)
+sql: $(READY) ## Ask the store: make sql Q="select * from round_summary"
+	$(STARLOOP) sql "$(Q)"
+lineage: $(READY) ## Which rounds trained the last checkpoint
+	$(STARLOOP) lineage $(RUN)
+
+test: $(READY) ## The tests
+	$(BIN)/python -m pytest -m "not slow"
+test-slow: $(READY) ## The slow tests: training, kills
+	$(BIN)/python -m pytest -m slow
+test-all: test test-slow ## Both
+check: $(READY) ## Lint, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+bench-first-light: $(READY) ## Figures of the first recipe
+	$(BIN)/python benchmarks/first_light.py
+
+.PHONY: help setup star rejection try status report samples sql lineage test test-slow test-all check bench-first-light
