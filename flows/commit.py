@@ -31,10 +31,11 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a step made: rows to store by type, and the artefacts it used by kind."""
+    """What a step made: rows to store by type, artefacts it used by kind, events (kind, text)."""
 
     rows: Sequence[tuple[type, Sequence[Any]]]
     uses: Mapping[str, Sequence[Id]]
+    events: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(slots=True)
@@ -118,6 +119,8 @@ def _commit(r: Round, step: str, key: Id, output: Output, wall_s: float, work_s:
             for id_ in dict.fromkeys(used)
         ]
         tx.insert(StepOutput, outputs)
+        for kind, message in output.events:
+            tx.append("add_event", **r.place, kind=kind, message=message, detail=None)
         tx.append(
             "commit_step",
             **r.place,

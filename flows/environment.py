@@ -33,14 +33,14 @@ def settle(store: Path) -> None:
     os.environ.update(_ALWAYS)
     for name, value in {**_DEFAULTS, "PREFECT_HOME": str(store.parent / ".prefect")}.items():
         os.environ.setdefault(name, value)
-    warnings.filterwarnings("ignore", module=r"(transformers|trl|torch|accelerate)\.")
-    _quiet_libraries()
 
 
-def _quiet_libraries() -> None:
+def quiet_libraries() -> None:
+    """Keep the model libraries' own bars and warnings off the screen."""
     import datasets
     import transformers
 
     datasets.disable_progress_bars()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    warnings.filterwarnings("ignore", module=r"(transformers|trl|torch|accelerate)\.")

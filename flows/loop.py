@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from configs.load import check, differences
 from configs.schema import Config
 from flows import steps
 from flows.context import Round, Run
+from flows.environment import quiet_libraries
 from flows.rejection import rejection
 from flows.screen import Screen
 from flows.star import star
@@ -52,6 +54,24 @@ def run_lock(folder: Path, name: str) -> Iterator[None]:
         yield
 
 
+def sweep(folder: Path) -> None:
+    """Remove drafts (`*.PID.tmp`) that a killed process left in the store's folder."""
+    for path in [*folder.glob("*.tmp"), *folder.glob("models/*.tmp")]:
+        owner = path.name.split(".")[-2]
+        if owner.isdigit() and not _alive(int(owner)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
     """Begin or go on with a run until `config.rounds` rounds are done."""
     with run_lock(store.folder / name, name):
@@ -61,6 +81,8 @@ def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
         if done is not None and done >= config.rounds:
             table.show()
             return
+        quiet_libraries()
+        sweep(store.folder)
         run = Run(name, run_id, config, store, screen)
         screen.say(header(config))
         _work(run, model_id_of(run.base_folder), done, table)
@@ -123,7 +145,7 @@ def _begin_or_go_on(
         _event_at(store, run_id, "begun", f"run {name} begins, {config.rounds} rounds")
         screen.say(f"run {name} begins: {config.rounds} rounds")
         return run_id, None
-    _check_identity(name, config, found[0], store)
+    _take_over_changes(name, config, found[0], store)
     if last is not None and last >= config.rounds:
         screen.say(
             f"run {name} is complete: {last} rounds are done (a higher --rounds goes on from there)"
@@ -135,15 +157,16 @@ def _begin_or_go_on(
     return run_id, last
 
 
-def _check_identity(name: str, config: Config, found: dict[str, Any], store: Store) -> None:
-    if found["identity"] == canonical(identity(config)):
-        return
-    before = check(json.loads(found["config"]))
-    changed, _ = differences(before, config)
-    raise ConfigError(
-        f"run {name} was made with another config ({'; '.join(changed)}): use that config, or "
-        "start a run of its own with --name"
-    )
+def _take_over_changes(name: str, config: Config, found: dict[str, Any], store: Store) -> None:
+    """Refuse a change of what is computed; record a change of how."""
+    changed, operational = differences(check(json.loads(found["config"])), config)
+    if changed:
+        raise ConfigError(
+            f"run {name} was made with another config ({'; '.join(changed)}): use that config, or "
+            "start a run of its own with --name"
+        )
+    if operational:
+        _event_at(store, found["run_id"], "config_changed", "; ".join(operational))
 
 
 def _model_of_round(run: Run, number: int) -> Id:

@@ -73,7 +73,7 @@ def cells(line: RoundLine, slices: Sequence[str]) -> list[str]:
     interval = "–" if s["low"] is None else f"{s['low']:.3f} – {s['high']:.3f}"
     return [
         "base" if s["round"] == 0 else str(s["round"]),
-        _number(s["pass_at_1"]),
+        _pass_at_1(s),
         interval,
         _number(s["pass_at_k"]),
         _number(s["maj_at_k"]),
@@ -101,6 +101,13 @@ def duration(seconds: float) -> str:
     """Seconds as `m:ss`."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02d}"
+
+
+def _pass_at_1(summary: Mapping[str, Any]) -> str:
+    """Pass@1, with its lower bound where some answers could not be judged."""
+    value, bound = summary["pass_at_1"], summary["bound"]
+    unsure = value is not None and bound is not None and bound < value
+    return f"{_number(value)} (≥ {_number(bound)})" if unsure else _number(value)
 
 
 def _number(value: float | None, digits: int = 3) -> str:

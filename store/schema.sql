@@ -682,6 +682,7 @@ with rounds as (
            max(m.value) filter (m.name = 'pass_at_1') as pass_at_1,
            max(m.low) filter (m.name = 'pass_at_1') as low,
            max(m.high) filter (m.name = 'pass_at_1') as high,
+           max(m.bound) filter (m.name = 'pass_at_1') as bound,
            max(m.k) filter (m.name = 'pass_at_k') as k,
            max(m.value) filter (m.name = 'pass_at_k') as pass_at_k,
            max(m.value) filter (m.name = 'maj_at_k') as maj_at_k
@@ -725,7 +726,7 @@ select run.name as run, round, coalesce(measured.model_id, made.model_id) as mod
        pass_at_1, low, high, k, pass_at_k, maj_at_k, n,
        coalesce(kept, 0) as kept, coalesce(rationalized, 0) as rationalized,
        coalesce(hint_leaks, 0) as hint_leaks, coalesce(unjudged, 0) as unjudged,
-       coalesce(tokens, 0) as tokens, wall_s
+       coalesce(tokens, 0) as tokens, wall_s, bound
 from rounds
 join run using (run_id)
 left join measured using (run_id, round)
@@ -750,3 +751,4 @@ comment on column round_summary.hint_leaks is 'Rationalized rows rejected becaus
 comment on column round_summary.unjudged is 'Answers that could not be judged';
 comment on column round_summary.tokens is 'Tokens sampled for training in this round, reused slots not counted';
 comment on column round_summary.wall_s is 'Seconds of all its steps';
+comment on column round_summary.bound is 'Held-out pass@1 with unjudged answers counted as wrong';

@@ -9,6 +9,8 @@ import typer
 
 from stages.errors import ConfigError
 
+RESERVED = ("models", "store.")
+
 StoreOption = Annotated[
     Path | None,
     typer.Option(
@@ -40,10 +42,10 @@ def check_name(name: str) -> str:
     """A run's name becomes a folder: letters, digits, dot, dash and underscore."""
     import re
 
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name == "models":
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name.startswith(RESERVED):
         raise ConfigError(
             f"--name: {name!r} is not allowed: use up to 100 letters, digits, '.', '-' or '_', "
-            "starting with a letter or digit (and not 'models')"
+            "starting with a letter or digit, and not with 'models' or 'store.'"
         )
     return name
 

@@ -83,4 +83,9 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
             "trajectory": [answer.trajectory_id for answer in answers],
             "verdict": [verdict.verdict_id for verdict in verdicts],
         },
+        [
+            ("split_opened", f"{name} measures {count} problems of the test split")
+            for name, found in extra.items()
+            if (count := sum(problem.split == "test" for problem in found))
+        ],
     )

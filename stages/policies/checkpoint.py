@@ -121,7 +121,12 @@ def publish(draft: Path, models: Path) -> Path:
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     mark_complete(draft)
-    draft.rename(folder)
+    try:
+        draft.rename(folder)
+    except OSError:
+        if not is_complete(folder):
+            raise
+        shutil.rmtree(draft)
     sync_folder(models)
     return folder
 

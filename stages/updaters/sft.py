@@ -87,6 +87,7 @@ class Sft:
     ) -> Any:
         import torch
         from datasets import Dataset
+        from transformers import PrinterCallback
         from trl import SFTConfig
 
         config, accelerated = self._config, torch.cuda.is_available()
@@ -124,7 +125,7 @@ class Sft:
             [{"row": place, **_tokens(item)} for place, item in enumerate(items)]
         )
         tokenizer = load_tokenizer(plan.init)
-        return _trainer_class()(
+        trainer = _trainer_class()(
             model=model,
             args=arguments,
             train_dataset=rows,
@@ -133,6 +134,8 @@ class Sft:
             callbacks=[_callback(visits, progress)],
             visits=visits,
         )
+        trainer.remove_callback(PrinterCallback)
+        return trainer
 
 
 def _tokens(item: Item) -> dict[str, Any]:

@@ -18,6 +18,7 @@ TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=8).map(tuple)
 SEEDS = st.integers(0, 2**63 - 1)
 PARTS = st.lists(
     st.one_of(IDS, st.none(), st.integers(-(2**63), 2**63 - 1), TEXT.map(ids.hash_text)),
+    min_size=1,
     max_size=6,
 )
 
