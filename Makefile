@@ -31,8 +31,9 @@ report: $(READY) ## Round table of the newest run, also as runs/report.md
 	$(STARLOOP) report $(RUN) --markdown runs/report.md
 samples: $(READY) ## Twenty trajectories with their fate
 	$(STARLOOP) samples $(RUN)
+sql: export QUERY = $(Q)
 sql: $(READY) ## Ask the store: make sql Q="select * from round_summary"
-	$(STARLOOP) sql "$(Q)"
+	@$(STARLOOP) sql "$$QUERY" $(if $(FORMAT),--format $(FORMAT))
 lineage: $(READY) ## Which rounds trained the last checkpoint
 	$(STARLOOP) lineage $(RUN)
 

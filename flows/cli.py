@@ -48,9 +48,9 @@ def main() -> None:
             raise
         typer.echo(f"starloop: {error}", err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("starloop: interrupted; the same command goes on from here", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    except Exception as error:
+        if debug:
+            raise
+        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        typer.echo(f"starloop: unexpected {what}; --debug shows where", err=True)
+        sys.exit(1)

@@ -5,21 +5,17 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
-
 from configs.load import check, differences
 from configs.schema import Config
-from flows import steps
 from flows.context import Round, Run
 from flows.environment import quiet_libraries
-from flows.rejection import rejection
 from flows.screen import Screen
-from flows.star import star
+from flows.server import prefect_server
 from report.live import LiveTable
 from report.rounds import header
 from stages import ids
@@ -29,8 +25,6 @@ from stages.policies.checkpoint import model_id_of
 from stages.settings import canonical, identity
 from store.db import Store
 from store.manifest import manifest
-
-RECIPES: dict[str, Callable[[Round], None]] = {"star": star, "rejection": rejection}
 
 
 @contextmanager
@@ -89,14 +83,22 @@ def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
 
 
 def _work(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
-    target = run.config.rounds
     if done is not None:
         table.show()
+    run.screen.say("starting Prefect's server (some seconds, longer the first time)")
+    with prefect_server(run.store.folder / ".prefect"):
+        _rounds(run, base, done, table)
+
+
+def _rounds(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
+    from flows.recipes import run_round
+
+    target = run.config.rounds
     try:
         for number in range(0 if done is None else done + 1, target + 1):
             run.screen.in_round(number, target)
             start = _model_of_round(run, number - 1) if number else base
-            _one_round(Round(run, number, start, base))
+            run_round(Round(run, number, start, base))
             run.store.snapshot()
             table.show()
     except BaseException as error:
@@ -104,22 +106,6 @@ def _work(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
         raise
     _event(run, "done", f"{target} rounds are done")
     run.store.snapshot()
-
-
-def _one_round(r: Round) -> None:
-    recipe = RECIPES[r.run.config.recipe] if r.number else base_round
-    named = flow(
-        name=recipe.__name__,
-        flow_run_name=f"{r.run.name} round {r.number}",
-        validate_parameters=False,
-    )
-    named(recipe)(r)
-
-
-def base_round(r: Round) -> None:
-    """Round 0: register the base and the seed rows, and measure the base."""
-    steps.setup(r)
-    steps.evaluate(r)
 
 
 def _begin_or_go_on(
@@ -151,9 +137,9 @@ def _begin_or_go_on(
             f"run {name} is complete: {last} rounds are done (a higher --rounds goes on from there)"
         )
     else:
-        at = (last or 0) + 1
-        _event_at(store, run_id, "gone_on", f"going on at round {at} of {config.rounds}")
-        screen.say(f"going on with run {name} at round {at} of {config.rounds}")
+        at = "its base" if last is None else f"round {last + 1} of {config.rounds}"
+        _event_at(store, run_id, "gone_on", f"going on at {at}")
+        screen.say(f"going on with run {name} at {at}")
     return run_id, last
 
 

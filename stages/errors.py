@@ -9,7 +9,8 @@ LoopError
 ├── UpdaterError     a training step failed or left no usable checkpoint           exit 1
 ├── StoreError       the store refuses a row, a file or a query                    exit 1
 ├── HeldError        a gate holds the round until a person looks                   exit 3
-└── LockedError      another process works on this run or holds the store          exit 4
+├── LockedError      another process works on this run or holds the store          exit 4
+└── Interrupted      a person stopped it (Ctrl-C)                                  exit 130
 """
 
 
@@ -55,3 +56,9 @@ class LockedError(LoopError):
     """Another process holds the run or the store."""
 
     exit_code = 4
+
+
+class Interrupted(LoopError):
+    """Ctrl-C: what was committed stays, the same command goes on."""
+
+    exit_code = 130

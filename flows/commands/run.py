@@ -27,6 +27,7 @@ def run(
 ) -> None:
     """Begin a run, or go on with it where it stopped."""
     from configs.load import load
+    from stages.errors import Interrupted
 
     path = store_path(store)
     given = [*(overrides or []), *([f"rounds={rounds}"] if rounds is not None else [])]
@@ -43,4 +44,7 @@ def run(
     from store.db import Store
 
     screen = Screen()
-    run_rounds(run_name, resolved, Store(path, screen.say), screen)
+    try:
+        run_rounds(run_name, resolved, Store(path, screen.say), screen)
+    except KeyboardInterrupt as stop:
+        raise Interrupted("interrupted: the same command goes on from here") from stop

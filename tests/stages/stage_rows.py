@@ -39,9 +39,7 @@ def a_prompt(problem: Problem, hinted: bool = False) -> Prompt:
     text = template.replace("{question}", problem.question).replace("{answer}", problem.answer)
     token_ids = tokens(text)
     prompt_id = ids.prompt_id(problem.problem_id, PROMPT_SET.prompt_set_id, hinted, token_ids)
-    return Prompt(
-        prompt_id, problem.problem_id, PROMPT_SET.prompt_set_id, hinted, token_ids, text
-    )
+    return Prompt(prompt_id, problem.problem_id, PROMPT_SET.prompt_set_id, hinted, token_ids, text)
 
 
 def a_trajectory(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ids name content: equal inputs give equal ids, and what differs, differs."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,9 +29,7 @@ def test_kinds_never_share_an_id(parts: list[ids.Part]) -> None:
 
 
 @given(KIND, PARTS, PARTS)
-def test_other_parts_give_another_id(
-    kind: str, one: list[ids.Part], other: list[ids.Part]
-) -> None:
+def test_other_parts_give_another_id(kind: str, one: list[ids.Part], other: list[ids.Part]) -> None:
     written = [["-" if part is None else str(part) for part in parts] for parts in (one, other)]
     assert (ids.mint(kind, *one) == ids.mint(kind, *other)) == (written[0] == written[1])
 
@@ -69,7 +69,9 @@ def test_token_ids_are_not_run_together() -> None:
 
 
 @given(UUIDS, st.randoms(use_true_random=False))
-def test_the_order_of_problems_means_nothing_to_an_evaluation(problems, random) -> None:
+def test_the_order_of_problems_means_nothing_to_an_evaluation(
+    problems: list[ids.Id], random: Random
+) -> None:
     shuffled = random.sample(problems, len(problems))
     model, sampling, verifier = problems[0], problems[0], problems[1]
     assert ids.evaluation_id(model, problems, sampling, verifier, 4, "s") == ids.evaluation_id(
@@ -78,12 +80,12 @@ def test_the_order_of_problems_means_nothing_to_an_evaluation(problems, random) 
 
 
 @given(UUIDS)
-def test_the_order_of_rows_means_something_to_a_training_set(rows) -> None:
+def test_the_order_of_rows_means_something_to_a_training_set(rows: list[ids.Id]) -> None:
     assert ids.training_set_id(rows) != ids.training_set_id(rows[::-1])
 
 
 @given(UUIDS)
-def test_the_roles_of_a_training_row_are_in_order(contents) -> None:
+def test_the_roles_of_a_training_row_are_in_order(contents: list[ids.Id]) -> None:
     prompt = contents[0]
     one = ids.training_row_id("pair", prompt, contents, 1.0, 0)
     assert one != ids.training_row_id("pair", prompt, contents[::-1], 1.0, 0)
@@ -93,7 +95,7 @@ def test_the_roles_of_a_training_row_are_in_order(contents) -> None:
 
 
 @given(UUIDS)
-def test_a_step_key_has_its_inputs_in_order(inputs) -> None:
+def test_a_step_key_has_its_inputs_in_order(inputs: list[ids.Id]) -> None:
     key = ids.step_key("mix", 1, inputs, "{}")
     assert key != ids.step_key("mix", 1, inputs[::-1], "{}")
     assert key != ids.step_key("mix", 2, inputs, "{}")

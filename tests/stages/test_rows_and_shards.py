@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from stage_rows import a_problem, a_prompt, a_trajectory
 
 from stages import rows
 from stages.errors import StoreError
@@ -24,7 +25,6 @@ from stages.shards import (
     to_table,
     write_shard,
 )
-from stage_rows import a_problem, a_prompt, a_trajectory
 
 ROW_TYPES = [
     value

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings: strict, frozen, and identity told from operational."""
 
+from random import Random
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,7 +74,9 @@ def test_settings_are_frozen() -> None:
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.randoms(use_true_random=False))
-def test_canonical_text_does_not_depend_on_the_order_of_keys(values, random) -> None:
+def test_canonical_text_does_not_depend_on_the_order_of_keys(
+    values: dict[str, Any], random: Random
+) -> None:
     shuffled = dict(random.sample(list(values.items()), len(values)))
     assert canonical(shuffled) == canonical(values)
 

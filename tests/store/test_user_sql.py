@@ -34,7 +34,7 @@ REFUSED = {
     "call pragma_version()": "CALL is not allowed",
     "select * from read_csv('{file}')": "file system operations are disabled",
     "select * from read_text('{file}')": "file system operations are disabled",
-    "from '{file}'": "does not exist",
+    "from '{file}'": "file system operations are disabled",
     "select * from query('drop table run')": "Expected a single SELECT",
     "selekt 1": "syntax error at or near",
     "select (": "syntax error",

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recipes by name, and one round of one of them as a Prefect flow."""
+
+from collections.abc import Callable
+
+import httpx
+from prefect import flow
+
+from flows import steps
+from flows.context import Round
+from flows.rejection import rejection
+from flows.star import star
+from stages.errors import LoopError
+
+RECIPES: dict[str, Callable[[Round], None]] = {"star": star, "rejection": rejection}
+
+
+def base(r: Round) -> None:
+    """Round 0: register the base and the seed rows, and measure the base."""
+    steps.setup(r)
+    steps.evaluate(r)
+
+
+def run_round(r: Round) -> None:
+    """Run a round of the run's recipe, or round 0."""
+    recipe = RECIPES[r.run.config.recipe] if r.number else base
+    named = flow(
+        name=recipe.__name__,
+        flow_run_name=f"{r.run.name} round {r.number}",
+        validate_parameters=False,
+    )
+    try:
+        named(recipe)(r)
+    except httpx.TransportError as error:
+        raise LoopError(
+            f"Prefect's server is gone ({error}): run the same command again, it goes on from here"
+        ) from error

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`starloop` as a command, one finished run for the whole session, and looking into stores.
+
+The run is started from a folder that has a `configs` package, a `store.py` and more of its own:
+were one of them imported, it would fail and with it every test that uses it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TRY = ROOT / "configs" / "tiny" / "try.yaml"
+POISON = 'raise SystemExit("a file of the working folder was imported")\n'
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """The environment without what this process set for Prefect and the store."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "STARLOOP_"))}
+    return {**kept, **more}
+
+
+def starloop(*arguments: object, cwd: Path = ROOT, **environment: str) -> Ended:
+    """The installed command, in a process of its own."""
+    command = Path(sys.executable).with_name("starloop")
+    done = subprocess.run(
+        [command, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=clean_environment(**environment),
+        timeout=300,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all tables of a store file, in the order of their text."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        tables = connection.execute("select table_name from duckdb_tables()").fetchall()
+        return {
+            table: sorted(connection.execute(f"from {table}").fetchall(), key=repr)
+            for (table,) in tables
+        }
+
+
+def ask(path: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """The rows of a query on a store file."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return connection.execute(sql, values).fetchall()
+
+
+@cache
+def first_run(base: Path) -> tuple[Path, Ended]:
+    """`starloop run` in a project that uses our names for its own files; its folder, its end."""
+    folder = base / "project"
+    folder.mkdir()
+    for name in ("configs", "stages", "report"):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(POISON)
+    for name in ("store.py", "stages.py", "flows.py", "starloop.py", "prefect.py", "torch.py"):
+        (folder / name).write_text(POISON)
+    shutil.copy(TRY, folder / "configs" / "mine.yaml")
+    return folder, starloop("run", "configs/mine.yaml", "--name", "try", cwd=folder)
+
+
+def finished_store(factory: pytest.TempPathFactory) -> Path:
+    """The store of that run, which must have ended well."""
+    folder, ended = first_run(factory.getbasetemp())
+    assert ended.code == 0, ended.err
+    return folder / "runs" / "store.duckdb"

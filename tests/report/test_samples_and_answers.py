@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples cannot move the cursor; answers to SQL parse back to the rows that were asked for."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import small_history
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from report.query import FORMATS, answer
+from report.samples import sample_lines
+from stages.rows import StepOutput, Trajectory
+from store.db import Store
+
+SCREEN_TRICKS = "\x1b[2J\x1b[1;1Hmine\r\n\x07\x08\x9b5A\u202etxet\u2028end\x00"
+
+
+@pytest.fixture
+def tricked(tmp_path: Path) -> Store:
+    """The small history with a completion that would clear the screen and overwrite a line."""
+    store = Store(tmp_path / "store.duckdb")
+    store.create()
+    with store.transaction() as tx:
+        small_history.write(tx)
+        a1 = small_history.named("a1")
+        (row,) = tx.rows(Trajectory, "trajectories_by_id", ids=[a1])
+        trick = replace(row, trajectory_id=small_history.named("trick"), completion=SCREEN_TRICKS)
+        tx.insert(Trajectory, [trick])
+        run = small_history.mint("r", "one")
+        used = StepOutput(run, 1, 0, "generate", "trajectory", trick.trajectory_id, False)
+        tx.insert(StepOutput, [used])
+    return store
+
+
+def test_a_sample_by_hand(told: Store) -> None:
+    lines = sample_lines(told, "one", 100)
+    assert len(lines) == 9  # seven answers, a seed row … and no held-out ones
+    (a1,) = [sample for sample in lines if "completion  a1 said" in sample]
+    assert a1.splitlines() == [
+        f"{small_history.named('a1')}  one, round 1, self",
+        "  question    P1   (answer 4)",
+        "  completion  a1 said",
+        "  verdict     correct (match) → kept, trained 2 models",
+    ]
+    (r3,) = [sample for sample in lines if "completion  r3 said" in sample]
+    assert ", rationalized, with the answer as a hint" in r3
+    assert r3.endswith("correct (match) → left out (hint_leak)")
+
+
+def test_as_many_samples_as_asked_for_and_some_of_each_kind(finished: Store) -> None:
+    assert len(sample_lines(finished, None, 7)) == 7
+    found = sample_lines(finished, "try", 12)
+    kinds = {(line.split(", ")[1], line.splitlines()[3].split()[1]) for line in found}
+    assert {("round 1", "correct"), ("round 1", "wrong"), ("round 2", "correct")} <= kinds
+
+
+def test_a_completion_with_control_characters_is_one_visible_line(tricked: Store) -> None:
+    (sample,) = [s for s in sample_lines(tricked, "one", 100) if "mine" in s]
+    assert len(sample.splitlines()) == 4
+    assert sample.replace("\n", "").isprintable()
+    assert r"completion  \x1b[2J\x1b[1;1Hmine\r\n\x07\x08\x9b5A\u202etxet\u2028end\x00" in sample
+
+
+def test_a_table_shows_control_characters_too_and_stays_a_table(tricked: Store) -> None:
+    sql = "select completion from trajectory where completion like '%mine%'"
+    found = answer(tricked, sql, "table").decode()
+    assert len(found.splitlines()) == 4
+    assert found.replace("\n", "").isprintable()
+
+
+def test_a_table_by_hand(told: Store) -> None:
+    sql = "select * from (values (1, 'a', 0.123456789, null), (22, repeat('x', 99), 2.0, 7))"
+    found = answer(told, f"select col0 n, col1 s, col2::double d, col3 z from ({sql})", "table")
+    head, rule, one, two, count = found.decode().splitlines()
+    assert head.split() == ["n", "s", "d", "z"]
+    assert set(rule) == {"-", " "}
+    assert one.split() == ["1", "a", "0.1235"]
+    assert two.split() == ["22", "x" * 59 + "…", "2", "7"]
+    assert count == "2 rows"
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r"), max_size=8)
+ROWS = st.lists(
+    st.tuples(st.integers(-(2**62), 2**62), TEXT, st.floats(-1e9, 1e9), st.booleans()),
+    min_size=1,
+    max_size=5,
+)
+
+
+def as_sql(rows: list[tuple[int, str, float, bool]]) -> str:
+    quoted = (
+        f"({i}, '{s.replace(chr(39), chr(39) * 2)}', {f!r}::double, {b})" for i, s, f, b in rows
+    )
+    return f"select * from (values {', '.join(quoted)}) as t (i, s, f, b)"
+
+
+def parsed(format_: str, found: bytes) -> list[tuple[Any, ...]]:
+    if format_ == "json":
+        return [tuple(row.values()) for row in json.loads(found)]
+    if format_ == "parquet":
+        return [tuple(row.values()) for row in pq.read_table(io.BytesIO(found)).to_pylist()]
+    head, *rows = csv.reader(io.StringIO(found.decode(), newline=""))
+    assert head == ["i", "s", "f", "b"]
+    return [(int(i), s, float(f), b == "True") for i, s, f, b in rows]
+
+
+@pytest.mark.parametrize("format_", sorted(FORMATS.keys() - {"table"}))
+@settings(max_examples=20, deadline=None)
+@given(rows=ROWS)
+def test_an_answer_parses_back_to_the_same_rows(
+    told: Store, format_: str, rows: list[tuple[int, str, float, bool]]
+) -> None:
+    assert parsed(format_, answer(told, as_sql(rows), format_)) == rows
+
+
+@pytest.mark.parametrize("format_", sorted(FORMATS))
+def test_ids_lists_times_and_nothing_at_all_can_be_written(told: Store, format_: str) -> None:
+    sql = "select run_id, created_at, [1, 2] as numbers, null as nothing from run order by name"
+    assert answer(told, sql, format_)
+    assert answer(told, f"select * from ({sql}) where false", format_)
+
+
+def test_ids_are_text_in_csv_and_json(told: Store) -> None:
+    sql = "select run_id from run where name = 'one'"
+    run = str(small_history.mint("r", "one"))
+    assert answer(told, sql, "csv").decode() == f"run_id\n{run}\n"
+    assert json.loads(answer(told, sql, "json")) == [{"run_id": run}]

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planned steps, and the items that an updater is handed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from stage_rows import a_problem, a_prompt, a_trajectory
+
+from stages import ids
+from stages.errors import UpdaterError
+from stages.mix import Candidate, Mix, MixConfig, mix
+from stages.rows import Trajectory
+from stages.update import StepsConfig, items_of, update
+from stages.updaters import Item, Plan, Trained
+from stages.updaters.base import Progress
+
+PROMPTS = {
+    prompt.prompt_id: prompt
+    for number in (1, 2, 3)
+    for prompt in (a_prompt(a_problem(number)), a_prompt(a_problem(number), hinted=True))
+}
+
+
+class Lazy:
+    """Stops one step short."""
+
+    name, deterministic = "lazy", True
+
+    def update(self, items: Sequence[Item], plan: Plan, progress: Progress) -> Trained:
+        return Trained(plan.steps - 1, {}, None)
+
+
+class Empty:
+    """Says that it is done, and leaves nothing."""
+
+    name, deterministic = "empty", True
+
+    def update(self, items: Sequence[Item], plan: Plan, progress: Progress) -> Trained:
+        return Trained(plan.steps, {}, None)
+
+
+def a_mix() -> tuple[Mix, dict[ids.Id, Trajectory]]:
+    """Three rows and the trajectory of each by row id."""
+    prompts = [prompt for prompt in PROMPTS.values() if not prompt.hinted]
+    found = [
+        Candidate(a_trajectory(prompt, f"{n};#12"), "round", "correct", 1.0, prompt)
+        for n, prompt in enumerate(prompts)
+    ]
+    mixed = mix(found, MixConfig(), 0, ids.mint("k", 1))
+    known = {c.trajectory.trajectory_id: c.trajectory for c in found}
+    return mixed, {link.training_row_id: known[link.trajectory_id] for link in mixed.trajectories}
+
+
+def test_steps_grow_by_a_fifth_as_in_star() -> None:
+    # 40 · 1.2^(n−1): 40, 48, 57.6, 69.12, 82.94…, 99.53…, 119.4…, 143.3…, rounded down
+    steps = StepsConfig(first=40, growth=1.2)
+    assert [steps.of_round(n) for n in range(1, 9)] == [40, 48, 57, 69, 82, 99, 119, 143]
+
+
+def test_a_whole_number_of_steps_is_not_rounded_below_itself() -> None:
+    # 100 · 1.1² = 121, and 10 · 1.1 = 11, though both are a hair off in binary
+    assert StepsConfig(first=100, growth=1.1).of_round(3) == 121
+    assert StepsConfig(first=10, growth=1.1).of_round(2) == 11
+
+
+def test_without_growth_every_round_has_the_same_steps() -> None:
+    assert {StepsConfig(first=7).of_round(n) for n in range(1, 50)} == {7}
+
+
+@pytest.mark.parametrize("values", [{"first": 0}, {"growth": 0.9}, {"growth": 11.0}])
+def test_steps_never_shrink_or_vanish(values: dict[str, float]) -> None:
+    with pytest.raises(ValidationError):
+        StepsConfig.model_validate(values)
+
+
+def test_items_are_the_rows_in_training_order_with_the_tokens_that_were_sampled() -> None:
+    mixed, trajectories = a_mix()
+    items = items_of(mixed.rows[::-1], PROMPTS, trajectories)
+    assert [item.training_row_id for item in items] == [row.training_row_id for row in mixed.rows]
+    for row, item in zip(mixed.rows, items, strict=True):
+        assert item.prompt_ids == PROMPTS[row.prompt_id].token_ids
+        assert item.completion_ids == trajectories[row.training_row_id].token_ids
+        assert item.loss_mask is None
+
+
+def test_a_loss_mask_is_handed_on() -> None:
+    mixed, trajectories = a_mix()
+    row = mixed.rows[0]
+    mask = (False,) + (True,) * 4
+    trajectories[row.training_row_id] = replace(trajectories[row.training_row_id], loss_mask=mask)
+    assert items_of(mixed.rows[:1], PROMPTS, trajectories)[0].loss_mask == mask
+
+
+def test_a_hinted_prompt_is_refused() -> None:
+    mixed, trajectories = a_mix()
+    row = mixed.rows[0]
+    hinted = next(
+        p for p in PROMPTS.values()
+        if p.hinted and p.problem_id == PROMPTS[row.prompt_id].problem_id
+    )  # fmt: skip
+    with pytest.raises(UpdaterError, match="has a hinted prompt: nothing was trained"):
+        items_of([replace(row, prompt_id=hinted.prompt_id)], PROMPTS, trajectories)
+
+
+def test_a_completion_of_another_problem_is_refused() -> None:
+    mixed, trajectories = a_mix()
+    one, other = mixed.rows[:2]
+    with pytest.raises(UpdaterError, match="has another problem's completion"):
+        items_of([replace(one, prompt_id=other.prompt_id)], PROMPTS, trajectories)
+
+
+def plan_in(folder: Path) -> Plan:
+    return Plan(3, 0, folder / "init", folder / "work", folder / "draft")
+
+
+def test_an_updater_that_stops_early_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UpdaterError, match="lazy did 2 of 3 steps: run again"):
+        update([], Lazy(), plan_in(tmp_path), tmp_path, lambda step, loss: None)
+
+
+def test_an_updater_that_leaves_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UpdaterError, match=r"has no config\.json or no \*\.safetensors"):
+        update([], Empty(), plan_in(tmp_path), tmp_path, lambda step, loss: None)
