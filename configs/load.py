@@ -5,6 +5,7 @@ Every fault is one ConfigError line with the field, the value, what is allowed a
 """
 
 import difflib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -42,6 +43,18 @@ NOT_BUILT = {
 }
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 reads 1e-4 as text; this one reads it as the number that it is."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: list(resolvers) for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
 def load(path: Path, overrides: Sequence[str] = ()) -> Config:
     """The config in a YAML file with `key=value` overrides applied."""
     if not path.is_file():
@@ -51,7 +64,7 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
             f"config {path} is not a file{hint}: name a YAML file such as configs/star.yaml"
         )
     try:
-        values = yaml.safe_load(path.read_text())
+        values = yaml.load(path.read_text(), _Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"config {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
@@ -74,7 +87,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
     if not equals or not key:
         raise ConfigError(f"{override!r} is not key=value: write for example update.steps.first=50")
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise ConfigError(f"{key}: {text!r} is not a YAML value: quote it") from error
     *parents, last = key.split(".")
@@ -111,9 +124,10 @@ def differences(old: Config, new: Config) -> tuple[list[str], list[str]]:
 
 
 def _one_line(error: ValidationError, values: dict[str, Any]) -> str:
-    first = error.errors()[0]
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    path = [str(part) for part in _path(first["loc"], values)]
+    found = [(tuple(map(str, _path(e["loc"], values))), e) for e in error.errors()]
+    (at, first), others = found[0], len({path for path, _ in found}) - 1
+    more = f" (and {others} more)" if others else ""
+    path = list(at)
     field, kind, context = ".".join(path), first["type"], first.get("ctx", {})
     if kind == "extra_forbidden":
         known = _known_keys(path[:-1], values)
@@ -127,7 +141,8 @@ def _one_line(error: ValidationError, values: dict[str, Any]) -> str:
         return f"{name}: missing; it has no default, add it to the config{more}"
     if kind == "value_error":
         return f"{field + ': ' if field else ''}{context['error']}{more}"
-    wanted = first["msg"][:1].lower() + first["msg"][1:]
+    said = dict.fromkeys(e["msg"][:1].lower() + e["msg"][1:] for p, e in found if p == at)
+    wanted = " or ".join(said)
     if kind in ("model_type", "model_attributes_type"):
         wanted = "write a section with keys below it"
     return f"{field}: {first['input']!r} is not allowed; {wanted}{more}"
@@ -153,7 +168,7 @@ def _path(location: Sequence[int | str], values: Any) -> list[int | str]:
             continue
         if isinstance(values, dict) and part in values:
             values = values[part]
-        elif isinstance(values, dict) or part == location[-1]:
+        elif isinstance(values, dict) or isinstance(part, int):
             values = None
         else:
             continue

@@ -68,6 +68,7 @@ def _alive(pid: int) -> bool:
 
 def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
     """Begin or go on with a run until `config.rounds` rounds are done."""
+    config.policy.build().check()
     with run_lock(store.folder / name, name):
         store.create()
         run_id, done = _begin_or_go_on(name, config, store, screen)

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The round table as it grows: head and rows are printed once, each as it comes."""
+"""The round table as it grows: head and rows are printed once, each as it comes.
+
+The last column, what the round trained on, is left to `starloop report`: a row fits 120 columns.
+"""
 
 from collections.abc import Callable
 
 from report.rounds import cells, columns, difficulties, round_lines
 from store.db import Store
 
-WIDTHS = {"round": 5, "95 % interval": 15, "tokens": 9, "time": 5}
+WIDTHS = {"tokens": 7, "time": 5}
 
 
 class LiveTable:
@@ -29,8 +32,7 @@ class LiveTable:
         self._shown = len(lines)
 
     def _line(self, row: list[str]) -> str:
-        padded = [
-            cell.rjust(max(len(name), WIDTHS.get(name, 5)))
-            for cell, name in zip(row, self._head, strict=True)
-        ]
-        return "  ".join([*padded[:-1], row[-1]])
+        return "  ".join(
+            cell.rjust(max(len(name), WIDTHS.get(name, 4)))
+            for cell, name in zip(row[:-1], self._head[:-1], strict=True)
+        )

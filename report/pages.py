@@ -65,7 +65,7 @@ def _run_section(name: str, config: Any, lines: Sequence[RoundLine]) -> Section:
     kind = (
         "Self-improvement: every trained row was made by the run's own policies."
         if is_self_improvement(lines)
-        else "Not self-improvement alone: see `trained on` for rows from elsewhere."
+        else "Not self-improvement alone: the last column names rows from elsewhere."
     )
     what = (
         "Held-out pass@1 is the mean over difficulties (d1, d2 …), with its interval over "

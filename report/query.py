@@ -17,7 +17,7 @@ WIDEST = 60
 
 
 def answer(store: Store, sql: str, format_: str) -> bytes:
-    """The answer to one statement that reads; StoreError for anything else."""
+    """The answer to one statement that reads; ConfigError for anything else."""
     return FORMATS[format_](ask_user_sql(store, sql))
 
 

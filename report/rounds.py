@@ -70,7 +70,7 @@ def difficulties(lines: Sequence[RoundLine]) -> list[str]:
 def cells(line: RoundLine, slices: Sequence[str]) -> list[str]:
     """A round's cells, in the order of `columns`."""
     s = line.summary
-    interval = "–" if s["low"] is None else f"{s['low']:.3f} – {s['high']:.3f}"
+    interval = "–" if s["low"] is None else f"{s['low']:.3f}–{s['high']:.3f}"
     return [
         "base" if s["round"] == 0 else str(s["round"]),
         _pass_at_1(s),
@@ -79,12 +79,17 @@ def cells(line: RoundLine, slices: Sequence[str]) -> list[str]:
         _number(s["maj_at_k"]),
         *(_number(line.slices.get(name), 2) for name in slices),
         str(s["kept"]),
-        str(s["rationalized"]),
+        _with_share(s["rationalized"], line.shares.get("rationalized")),
         str(s["hint_leaks"]),
         f"{s['tokens']:,}",
         duration(s["wall_s"]),
         trained_on(line.shares),
     ]
+
+
+def _with_share(rows: int, share: float | None) -> str:
+    """This round's rationalized rows, and the share of all rationalized ones in the set."""
+    return str(rows) if share is None else f"{rows} ({share:.0%})"
 
 
 def trained_on(shares: Mapping[str, float]) -> str:

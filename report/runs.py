@@ -4,12 +4,12 @@
 import difflib
 from typing import Any
 
-from stages.errors import StoreError
+from stages.errors import ConfigError, StoreError
 from store.db import read
 
 
 def newest_run(connection: Any, run: str | None) -> str:
-    """The run of that name, or the newest if None; StoreError names those that there are."""
+    """The run of that name, or the newest if None; ConfigError names those that there are."""
     found = read(connection, "newest_run", run=run)
     if found:
         return str(found[0]["name"])
@@ -18,4 +18,4 @@ def newest_run(connection: Any, run: str | None) -> str:
         raise StoreError("the store holds no run yet: start one with `starloop run CONFIG`")
     near = difflib.get_close_matches(run, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise StoreError(f"run {run!r} is not in the store; runs: {', '.join(names)}{hint}")
+    raise ConfigError(f"run {run!r} is not in the store; runs: {', '.join(names)}{hint}")

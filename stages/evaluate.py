@@ -128,7 +128,8 @@ def measure(
     metrics = _slice(evaluation.evaluation_id, "all", strata, k)
     if len(strata) > 1:
         for stratum in strata:
-            name = f"difficulty={stratum[0].problem.difficulty:g}"
+            difficulty = stratum[0].problem.difficulty
+            name = "difficulty=none" if difficulty is None else f"difficulty={difficulty:g}"
             metrics += _slice(evaluation.evaluation_id, name, [stratum], k)
     for name, found in extra.items():
         metrics += _slice(evaluation.evaluation_id, name, [found], k)

@@ -7,6 +7,7 @@ on as if it had not been.
 """
 
 import random
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -64,7 +65,8 @@ def choose_problems(
         low, high = band
         problems = [p for p in problems if low <= rates.get(p.problem_id, low) <= high]
     if not problems:
-        raise ConfigError(f"generate.problems.band: {band} leaves no problem: widen it")
+        cause = f"generate.problems.band: {band} leaves" if band else "task: the train split has"
+        raise ConfigError(f"{cause} no problem: widen it")
     count = len(problems) if per_round == "all" else min(per_round, len(problems))
     if order == "unsolved_first":
         shuffled = _shuffled(problems, seed, round_)
@@ -80,6 +82,12 @@ def _shuffled(problems: Sequence[Problem], seed: int, turn: int) -> list[Problem
     return ordered
 
 
+def fill_template(template: str, question: str, answer: str) -> str:
+    """The template with both put in at once: what a question holds is never filled in."""
+    parts = {"{question}": question, "{answer}": answer}
+    return re.sub(r"\{question\}|\{answer\}", lambda match: parts[match[0]], template)
+
+
 def write_prompts(
     problems: Sequence[Problem], prompt_set: PromptSet, tokenizer: Any, hinted: bool
 ) -> list[Prompt]:
@@ -89,7 +97,7 @@ def write_prompts(
         raise ConfigError(f"prompt set {prompt_set.name!r} has no hint: switch rationalize off")
     prompts = []
     for problem in problems:
-        asked = template.replace("{question}", problem.question).replace("{answer}", problem.answer)
+        asked = fill_template(template, problem.question, problem.answer)
         text = tokenizer.apply_chat_template(
             [{"role": "user", "content": asked}], tokenize=False, add_generation_prompt=True
         )

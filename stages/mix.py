@@ -109,13 +109,25 @@ def _ordered(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
 def _choose(
     ordered: Sequence[Candidate], config: MixConfig
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
+    """Rows that fall to another rule leave no room for rationalized ones: choose until it holds."""
+    own = sum(c.trajectory.origin == "self" for c in ordered)
+    while True:
+        kept, left_out = _choose_with_room(ordered, config, _rationalized_room(config, own))
+        found = sum(c.trajectory.origin == "self" for c in kept)
+        room = _rationalized_room(config, found)
+        if room is None or sum(map(_rationalized, kept)) <= room:
+            return kept, left_out
+        own = min(found, own - 1)
+
+
+def _choose_with_room(
+    ordered: Sequence[Candidate], config: MixConfig, room: int | None
+) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     kept: list[Candidate] = []
     left_out: list[tuple[Candidate, str]] = []
     seen: set[str] = set()
     per_problem: Counter[Id] = Counter()
     seeds = rationalized = 0
-    own = sum(_usable(c) is None and c.trajectory.origin == "self" for c in ordered)
-    room = _rationalized_room(config, own)
     tokens = 0
     for candidate in ordered:
         text = _dedup_text(candidate, config)
@@ -160,7 +172,7 @@ def _rationalized(candidate: Candidate) -> bool:
 def _rationalized_room(config: MixConfig, own: int) -> int | None:
     """Rationalized rows allowed so that their share of the model's rows stays in bounds."""
     share = config.max_rationalized_share
-    return None if share is None or share == 1.0 else int(own * share / (1.0 - share))
+    return None if share is None or share == 1.0 else int(own * share / (1.0 - share) + 1e-9)
 
 
 def _dedup_text(candidate: Candidate, config: MixConfig) -> str | None:

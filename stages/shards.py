@@ -78,8 +78,9 @@ def write_shard(path: Path, row_type: type[Row], rows: Sequence[Row]) -> None:
     """Write rows to `path` so that it is either whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.tmp")
+    table = to_table(row_type, rows)
     with partial.open("wb") as file:
-        pq.write_table(to_table(row_type, rows), file, compression="zstd")
+        pq.write_table(table, file, compression="zstd")
         file.flush()
         os.fsync(file.fileno())
     partial.rename(path)

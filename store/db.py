@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from stages.errors import LockedError, StoreError
+from stages.errors import ConfigError, LockedError, StoreError
 from stages.ids import Id
 from stages.rows import Trajectory
 from stages.shards import sync_folder, to_table
@@ -247,20 +247,23 @@ def read(
 
 
 def ask_user_sql(store: Store, sql: str) -> pa.Table:
-    """The answer to one statement of a user's that only reads, from the readers' copy."""
+    """The answer to one statement of a user's that only reads, from the readers' copy.
+
+    Raises ConfigError for a statement that does not read, does not parse or does not run.
+    """
     with store.reader() as connection:
         try:
             statements = connection.extract_statements(sql)
             if len(statements) != 1:
-                raise StoreError(f"sql: {len(statements)} statements were given: give one")
+                raise ConfigError(f"sql: {len(statements)} statements were given: give one")
             if statements[0].type != duckdb.StatementType.SELECT:
                 kind = statements[0].type.name
-                raise StoreError(
+                raise ConfigError(
                     f"sql: {kind} is not allowed, only SELECT is: runs alone write to the store"
                 )
             return connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
-            raise StoreError(f"sql: {' '.join(str(error).split())}") from error
+            raise ConfigError(f"sql: {' '.join(str(error).split())}") from error
 
 
 def _first_line(error: duckdb.Error, path: Path) -> str:

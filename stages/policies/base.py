@@ -11,6 +11,10 @@ Progress = Callable[[int, int], None]
 class Policy(Protocol):
     """A built policy."""
 
+    def check(self) -> None:
+        """Raise ConfigError if it can be seen at once that `prepare` would fail."""
+        ...
+
     def prepare(self, models: Path, progress: Progress) -> Path:
         """A complete checkpoint folder, made below `models` if it must be made.
 

@@ -21,7 +21,12 @@ from stages.settings import canonical
 from stages.shards import sync_folder
 
 MARKER = "COMPLETE"
-_TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+_TOKENIZER = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+)
 _VOLATILE = ("transformers_version", "_name_or_path")
 
 
@@ -104,7 +109,7 @@ def is_complete(folder: Path) -> bool:
             and _sha256(folder / name) == entry["sha256"]
             for name, entry in listing.items()
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
@@ -147,6 +152,11 @@ def load_tokenizer(folder: Path) -> Any:
                 f"policy {folder} has no {token}: set it in tokenizer_config.json; without it "
                 "the end of a completion cannot be told from padding"
             )
+    if tokenizer.chat_template is None:
+        raise ConfigError(
+            f"policy {folder} has no chat template: save one as chat_template.jinja; prompts are "
+            "written with it"
+        )
     return tokenizer
 
 

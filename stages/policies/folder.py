@@ -27,7 +27,7 @@ class Folder:
 
     path: Path
 
-    def prepare(self, models: Path, progress: Progress) -> Path:
+    def check(self) -> None:
         if not (self.path / "config.json").is_file():
             raise ConfigError(
                 f"policy.path: {self.path} is no checkpoint folder (config.json is missing): "
@@ -39,4 +39,7 @@ class Folder:
                 "save_pretrained"
             )
         load_tokenizer(self.path)
+
+    def prepare(self, models: Path, progress: Progress) -> Path:
+        self.check()
         return self.path

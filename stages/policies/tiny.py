@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from stages.errors import ConfigError
 from stages.ids import hash_text
 from stages.policies.base import Policy, Progress
 from stages.policies.checkpoint import is_complete, publish
@@ -61,6 +62,13 @@ class Tiny:
     """Trains its base at first use; later uses find it by the hash of its config."""
 
     config: Config
+
+    def check(self) -> None:
+        if self.config.hidden_size % (2 * self.config.heads):
+            raise ConfigError(
+                f"policy.hidden_size: {self.config.hidden_size} is not a multiple of 2 × heads "
+                f"({2 * self.config.heads}): each head needs an even number of dimensions"
+            )
 
     def prepare(self, models: Path, progress: Progress) -> Path:
         models.mkdir(parents=True, exist_ok=True)

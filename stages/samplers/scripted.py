@@ -75,7 +75,7 @@ class Scripted:
         )
 
     def _student(self, prompt: str, rng: random.Random) -> str:
-        found = re.match(r"[a-t\d]+\+[a-t\d]+", prompt)
+        found = re.match(r"([a-t]\d)+\+([a-t]\d)+", prompt)
         if found is None:
             return "no idea"
         a, b = addition.operands(found[0])

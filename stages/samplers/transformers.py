@@ -26,7 +26,7 @@ class Config(Settings):
 
     type: Literal["transformers"]
     shard_size: int = operational(256, ge=1)
-    device: Literal["auto", "cpu", "cuda", "mps"] = operational("auto")
+    device: Literal["auto", "cpu", "cuda"] = operational("auto")
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32")
 
     def build(self, model: Path) -> Engine:
@@ -54,11 +54,15 @@ class TransformersEngine:
             .to(device)
             .eval()
         )
+        # generate() fills what we leave open from the checkpoint's generation_config.json
+        self._model.generation_config = transformers.GenerationConfig()
 
     def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[Completion]:
         import torch
         from transformers import GenerationConfig, LogitsProcessorList
 
+        if not requests:
+            return []
         pad, eos = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
         width = max(len(request.prompt_ids) for request in requests)
         ids = [[pad] * (width - len(r.prompt_ids)) + list(r.prompt_ids) for r in requests]

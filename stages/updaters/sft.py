@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from stages.errors import UpdaterError
 from stages.ids import Id
@@ -43,12 +43,16 @@ class Config(Settings):
     micro_batch_size: int | None = operational(None, ge=1)
     save_every: int = operational(500, ge=1)
 
-    def build(self) -> Updater:
+    @model_validator(mode="after")
+    def _micro_batches_fill_the_batch(self) -> "Config":
         if self.micro_batch_size and self.batch_size % self.micro_batch_size:
-            raise UpdaterError(
-                f"update.updater.micro_batch_size: {self.micro_batch_size} does not divide "
-                f"batch_size {self.batch_size}: use a divisor"
+            raise ValueError(
+                f"micro_batch_size {self.micro_batch_size} does not divide batch_size "
+                f"{self.batch_size}: use a divisor"
             )
+        return self
+
+    def build(self) -> Updater:
         return Sft(self)
 
 
@@ -114,7 +118,7 @@ class Sft:
             disable_tqdm=True,
             bf16=False,
             use_cpu=not accelerated,
-            gradient_checkpointing=False,
+            activation_checkpointing=False,
             dataloader_pin_memory=accelerated,
             remove_unused_columns=False,
             max_length=None,

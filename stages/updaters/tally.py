@@ -11,7 +11,10 @@ import shutil
 from collections.abc import Sequence
 from typing import Literal
 
-from stages.ids import Id
+from pydantic import Field
+
+from stages.errors import UpdaterError
+from stages.ids import Id, hash_ids, hash_text
 from stages.policies.checkpoint import copy_tokenizer
 from stages.settings import Settings
 from stages.updaters.base import Item, Plan, Progress, Trained, Updater
@@ -21,7 +24,7 @@ class Config(Settings):
     """`batch_size` rows are counted per step, in order, from the first again when they run out."""
 
     type: Literal["tally"]
-    batch_size: int = 8
+    batch_size: int = Field(8, ge=1)
 
     def build(self) -> Updater:
         return Tally(self.batch_size)
@@ -37,6 +40,8 @@ class Tally:
         self._batch_size = batch_size
 
     def update(self, items: Sequence[Item], plan: Plan, progress: Progress) -> Trained:
+        if not items:
+            raise UpdaterError("there is no row to train on: lower the bar of `mix` or sample more")
         visits: dict[Id, int] = {item.training_row_id: 0 for item in items}
         tokens = 0
         for step in range(plan.steps):
@@ -46,16 +51,18 @@ class Tally:
                 tokens += len(item.completion_ids)
             progress(step + 1, None)
         plan.draft.mkdir(parents=True, exist_ok=True)
-        for path in [plan.init / "config.json", *plan.init.glob("*.safetensors")]:
+        for path in [plan.init / "config.json", *plan.init.glob("*.safetensors*")]:
             shutil.copyfile(path, plan.draft / path.name)
         copy_tokenizer(plan.init, plan.draft)
-        self._write_tally(plan, rows=len(items), tokens=tokens)
+        self._write_tally(plan, items, tokens)
         return Trained(plan.steps, visits, None)
 
-    def _write_tally(self, plan: Plan, rows: int, tokens: int) -> None:
+    def _write_tally(self, plan: Plan, items: Sequence[Item], tokens: int) -> None:
         path = plan.draft / "config.json"
         config = json.loads(path.read_text())
         before = config.get("tally", {"steps": 0, "rows": 0, "tokens": 0})
-        added = {"steps": plan.steps, "rows": rows, "tokens": tokens}
-        config["tally"] = {key: before[key] + added[key] for key in before}
+        added = {"steps": plan.steps, "rows": len(items), "tokens": tokens}
+        data = hash_ids(item.training_row_id for item in items)
+        config["tally"] = {key: before[key] + added[key] for key in added}
+        config["tally"]["data"] = hash_text(f"{before.get('data')}|{plan.seed}|{data}")
         path.write_text(json.dumps(config, indent=2))

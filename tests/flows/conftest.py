@@ -4,11 +4,14 @@
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from running import ROOT, Ended, finished_store
+
+os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="prefect-")  # not the user's own
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +46,6 @@ def command(
         return Ended(code, out, err)
 
     before = dict(os.environ)
-    os.environ["PREFECT_HOME"] = str(tmp_path / "prefect")
     monkeypatch.chdir(ROOT)
     yield run
     os.environ.clear()

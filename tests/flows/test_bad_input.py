@@ -129,7 +129,7 @@ def test_every_reading_command_says_that_there_is_no_store(
 def test_an_unknown_run_is_named_with_those_that_there_are(
     command: Command, finished: Path, name: str
 ) -> None:
-    line = one_line(command(name, "tyr", "--store", finished), 1)
+    line = one_line(command(name, "tyr", "--store", finished), 2)
     assert "run 'tyr' is not in the store; runs: try; did you mean 'try'?" in line
 
 
@@ -138,7 +138,7 @@ def test_sql_that_does_not_read_is_refused_and_changes_nothing(
     command: Command, finished: Path, sql: str
 ) -> None:
     before = contents(finished)
-    assert one_line(command("sql", sql, "--store", finished), 1).startswith("starloop: sql: ")
+    assert one_line(command("sql", sql, "--store", finished), 2).startswith("starloop: sql: ")
     assert contents(finished) == before
 
 

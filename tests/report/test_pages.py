@@ -8,7 +8,7 @@ import pytest
 from report.lineage import last_checkpoint
 from report.pages import as_markdown, as_text, pages, paired
 from report.runs import newest_run
-from stages.errors import StoreError
+from stages.errors import ConfigError, StoreError
 from store.db import Store, read
 
 
@@ -68,7 +68,7 @@ def test_the_paired_difference_is_that_of_the_round_table_and_turns_its_sign(
 def test_the_newest_run_is_the_one_worked_on_last(told: Store, finished: Store) -> None:
     with finished.reader() as connection:
         assert newest_run(connection, None) == newest_run(connection, "try") == "try"
-    with told.reader() as connection, pytest.raises(StoreError, match="runs: one, two; did you"):
+    with told.reader() as connection, pytest.raises(ConfigError, match="runs: one, two; did you"):
         newest_run(connection, "ones")
 
 

@@ -32,6 +32,7 @@ def settings_of(name: str, tiny_folder: Path) -> dict[str, Any]:
 
 def prepare(name: str, tiny_folder: Path, models: Path) -> Path:
     policy = POLICIES[name](type=name, **settings_of(name, tiny_folder)).build()
+    policy.check()
     prepared: Path = policy.prepare(models, lambda done, total: None)
     return prepared
 
@@ -107,14 +108,24 @@ def test_another_training_makes_another_tiny(tmp_path: Path, change: dict[str, A
     assert other != one and is_complete(one) and is_complete(other)
 
 
+def test_tiny_refuses_heads_that_do_not_fit_before_it_trains() -> None:
+    # 3 heads of an even size need a multiple of 6
+    config = tiny.Config(type="tiny", **{**TRAINED, "heads": 3})
+    with pytest.raises(ConfigError, match=r"policy\.hidden_size: 16 is not a multiple"):
+        config.build().check()
+
+
 # folder
 
 
 def refusal(path: Path) -> str:
     """The line with which a folder is refused."""
     policy = folder.Config(type="folder", path=str(path)).build()
+    with pytest.raises(ConfigError) as at_once:
+        policy.check()
     with pytest.raises(ConfigError) as refused:
         policy.prepare(path.parent, lambda done, total: None)
+    assert str(at_once.value) == str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
     assert str(path) in str(refused.value)
     return str(refused.value)

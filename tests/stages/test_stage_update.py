@@ -61,9 +61,9 @@ def test_steps_grow_by_a_fifth_as_in_star() -> None:
 
 
 def test_a_whole_number_of_steps_is_not_rounded_below_itself() -> None:
-    # 100 · 1.1² = 121, and 10 · 1.1 = 11, though both are a hair off in binary
-    assert StepsConfig(first=100, growth=1.1).of_round(3) == 121
-    assert StepsConfig(first=10, growth=1.1).of_round(2) == 11
+    # 100 · 1.15 = 115 and 100 · 1.4² = 196; in binary both products end a hair below
+    assert StepsConfig(first=100, growth=1.15).of_round(2) == 115
+    assert StepsConfig(first=100, growth=1.4).of_round(3) == 196
 
 
 def test_without_growth_every_round_has_the_same_steps() -> None:

@@ -49,7 +49,7 @@ VERDICTS = {  # trajectory: status and reason of each try
     "x22": [("wrong", "mismatch")],
 }
 MEASURED = {"E0": ("M0", 0.5), "E1": ("M1", 1.0), "E2": ("M2", 0.0)}  # pass@1
-BASE = {"setup": ("M0", "s"), "evaluate": ("E0", "x01", "x02")}
+BASE = {"setup": ("M0", "s"), "evaluate": ("E0", "D1", "x01", "x02")}
 STEPS: dict[tuple[str, int], dict[str, Sequence[str]]] = {
     ("one", 0): BASE,
     ("one", 1): {
@@ -58,14 +58,14 @@ STEPS: dict[tuple[str, int], dict[str, Sequence[str]]] = {
         "rationalize": ("r2", "r3"),
         "mix": ("S1",),
         "update": ("U1", "M1"),
-        "evaluate": ("E1", "x11", "x12"),
+        "evaluate": ("E1", "D1", "x11", "x12"),
     },
     ("one", 2): {
         "generate": ("b1", "b2", "b3"),
         "verify": ("b1", "b2", "b3"),
         "mix": ("S2",),
         "update": ("U2", "M2"),
-        "evaluate": ("E2", "x21", "x22"),
+        "evaluate": ("E2", "D1", "x21", "x22"),
     },
     ("two", 0): BASE,
     ("two", 1): {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.errors import StoreError
+from stages.errors import ConfigError
 from store.db import Store, ask_user_sql
 
 READS = [
@@ -57,7 +57,7 @@ def test_everything_else_is_refused_in_one_line_and_changes_nothing(
     file.write_text("a,b\n1,2\n")
     store.snapshot()
     before = {path: path.read_bytes() for path in sorted(tmp_path.iterdir())}
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(ConfigError) as caught:
         ask_user_sql(store, sql.replace("{file}", str(file)))
     assert REFUSED[sql] in str(caught.value)
     assert str(caught.value).startswith("sql: ")
@@ -70,5 +70,5 @@ def test_a_variable_of_the_calling_code_is_no_table(store: Store) -> None:
 
     mine = pa.table({"x": [1]})
     assert mine.num_rows == 1
-    with pytest.raises(StoreError, match="mine does not exist"):
+    with pytest.raises(ConfigError, match="mine does not exist"):
         ask_user_sql(store, "from mine")

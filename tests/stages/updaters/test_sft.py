@@ -70,8 +70,8 @@ def test_micro_batches_change_no_loss(tiny_folder: Path, tmp_path: Path) -> None
 
 
 def test_micro_batches_that_do_not_divide_the_batch_are_refused() -> None:
-    with pytest.raises(LoopError, match="micro_batch_size: 3 does not divide batch_size 4"):
-        sft.Config(type="sft", batch_size=4, micro_batch_size=3).build()
+    with pytest.raises(ValueError, match="micro_batch_size 3 does not divide batch_size 4"):
+        sft.Config(type="sft", batch_size=4, micro_batch_size=3)
 
 
 # The order of the rows.
