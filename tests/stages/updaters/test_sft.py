@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
 from stages import ids
-from stages.errors import LoopError
 from stages.ids import Id
 from stages.policies.checkpoint import MARKER, is_complete
 from stages.update import update
