@@ -3,29 +3,27 @@
 
 Problem → Prompt → Trajectory → Verdict → Decision → TrainingRow → Update → Model → Evaluation.
 Each class is one table of the store: same name in snake case, same columns (a test compares
-them). `KEY` names the columns that make a row one of a kind. Rows are frozen and join by id,
-never by position.
+them). `@keyed` names the columns that make a row one of a kind (its `KEY`). Rows are frozen and
+join by id, never by position.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from stages.ids import Id
+from stages.keyed import keyed
 
 Origin = Literal["self", "rationalized", "seed", "human", "teacher", "outside"]
 Purpose = Literal["train", "rationalize", "eval", "seed"]
 Status = Literal["correct", "wrong", "unjudged"]
 Finish = Literal["stop", "length"]
 
-ORIGINS: tuple[Origin, ...] = ("self", "rationalized", "seed", "human", "teacher", "outside")
 SELF_MADE: frozenset[Origin] = frozenset(("self", "rationalized"))
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("model_id")
 class Model:
     """A policy's weights, tokenizer, chat template and config; `path` is where a copy lies now."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("model_id",)
     model_id: Id
     origin: Literal["outside", "update"]
     architecture: str
@@ -34,11 +32,10 @@ class Model:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("problem_id")
 class Problem:
     """A question with its reference answer; `difficulty` is on the task's own scale."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("problem_id",)
     problem_id: Id
     task: str
     split: str
@@ -51,22 +48,20 @@ class Problem:
     made_in_round: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("prompt_set_id")
 class PromptSet:
     """Two templates over a problem: plain, and with the answer as a hint (None: no hints)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("prompt_set_id",)
     prompt_set_id: Id
     name: str
     plain: str
     hint: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("prompt_id")
 class Prompt:
     """A problem as the policy reads it. Only prompts that are not `hinted` are trained on."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("prompt_id",)
     prompt_id: Id
     problem_id: Id
     prompt_set_id: Id
@@ -75,11 +70,10 @@ class Prompt:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("sampling_id")
 class Sampling:
     """Sampling parameters; temperature 0 is greedy, top_k 0 and top_p 1 cut nothing."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("sampling_id",)
     sampling_id: Id
     temperature: float
     top_p: float
@@ -88,7 +82,7 @@ class Sampling:
     config: str
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("trajectory_id")
 class Trajectory:
     """One filled slot. `trajectory_id` names the slot, `content_id` what was said.
 
@@ -97,7 +91,6 @@ class Trajectory:
     was sampled from: a hinted one for a rationalized row.
     """
 
-    KEY: ClassVar[tuple[str, ...]] = ("trajectory_id",)
     trajectory_id: Id
     content_id: Id
     problem_id: Id
@@ -120,42 +113,38 @@ class Trajectory:
     loss_mask: tuple[bool, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("trajectory_id", "parent_id", "relation")
 class TrajectoryParent:
     """`parent_id` led to `trajectory_id`: its failed try (hint), a revision, an earlier turn."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("trajectory_id", "parent_id", "relation")
     trajectory_id: Id
     parent_id: Id
     relation: Literal["hint", "revision", "turn"]
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("trajectory_id", "model_id")
 class TrajectoryLogprob:
     """The summed log-probability (nats) of a trajectory's completion under any model."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("trajectory_id", "model_id")
     trajectory_id: Id
     model_id: Id
     logprob: float
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("verifier_id")
 class Verifier:
     """A checker: name, version and config make its id."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("verifier_id",)
     verifier_id: Id
     name: str
     version: str
     config: str
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("verdict_id")
 class Verdict:
     """A judgement. `wrong` is the model's doing; `unjudged` is ours and is tried again."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("verdict_id",)
     verdict_id: Id
     trajectory_id: Id
     verifier_id: Id
@@ -168,46 +157,42 @@ class Verdict:
     isolation: str
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("verdict_id", "component")
 class VerdictComponent:
     """One named part of a composed score; weight 0 makes it a metric only."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("verdict_id", "component")
     verdict_id: Id
     component: str
     value: float
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("step_key", "trajectory_id")
 class Decision:
     """What a step did with a candidate and why; `step_key` names the step that decided."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("step_key", "trajectory_id")
     step_key: Id
     trajectory_id: Id
     kept: bool
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("training_set_id")
 class TrainingSet:
     """The rows of one update, by content."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("training_set_id",)
     training_set_id: Id
     rows: int
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("training_set_id", "training_row_id")
 class TrainingRow:
     """A row of a training set. `prompt_id` is the prompt trained on: always one without a hint.
 
     `source` is the declared source of the mix, `tokens` counts the tokens that carry loss.
     """
 
-    KEY: ClassVar[tuple[str, ...]] = ("training_set_id", "training_row_id")
     training_set_id: Id
     training_row_id: Id
     position: int
@@ -218,13 +203,10 @@ class TrainingRow:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("training_set_id", "training_row_id", "trajectory_id", "role")
 class TrainingRowTrajectory:
-    """A trajectory behind a training row, by role; reward and advantage where the kind has them."""
+    """A trajectory behind a training row, by role; reward and advantage where it has them."""
 
-    KEY: ClassVar[tuple[str, ...]] = (
-        "training_set_id", "training_row_id", "trajectory_id", "role",
-    )  # fmt: skip
     training_set_id: Id
     training_row_id: Id
     trajectory_id: Id
@@ -233,11 +215,10 @@ class TrainingRowTrajectory:
     advantage: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("update_id")
 class TrainingUpdate:
     """One update: where it started, what it saw, how far it went, what came out."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("update_id",)
     update_id: Id
     init_model_id: Id
     reference_model_id: Id | None
@@ -252,21 +233,19 @@ class TrainingUpdate:
     loss: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("update_id", "training_row_id")
 class TrainingVisit:
     """How often the optimizer saw a row; a row without visits did not train the model."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("update_id", "training_row_id")
     update_id: Id
     training_row_id: Id
     visits: int
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("evaluation_id")
 class Evaluation:
     """A model measured on held-out problems, `n` samples each."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("evaluation_id",)
     evaluation_id: Id
     model_id: Id
     task: str
@@ -277,7 +256,7 @@ class Evaluation:
     problems: int
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("evaluation_id", "name", "slice")
 class Metric:
     """One number of an evaluation. `slice` is `all` or a part such as `difficulty=3`.
 
@@ -285,7 +264,6 @@ class Metric:
     interval over problems.
     """
 
-    KEY: ClassVar[tuple[str, ...]] = ("evaluation_id", "name", "slice")
     evaluation_id: Id
     name: str
     slice: str
@@ -298,11 +276,10 @@ class Metric:
     samples: int
 
 
-@dataclass(frozen=True, slots=True)
+@keyed("run_id", "round", "refresh", "step", "kind", "id")
 class StepOutput:
     """A run's use of an artefact: which step of which round made it, or found it (`reused`)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("run_id", "round", "refresh", "step", "kind", "id")
     run_id: Id
     round: int
     refresh: int

@@ -2,7 +2,7 @@
 """The views that users build on, row by row on `small_history.py`, worked by hand."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import duckdb
@@ -305,7 +305,7 @@ def test_model_ancestry_is_a_walk_over_starts_references_and_policies(
 
 
 SOURCES = st.lists(
-    st.tuples(st.sampled_from(rows.ORIGINS), st.integers(0, 2), st.integers(1, 50)),
+    st.tuples(st.sampled_from(get_args(rows.Origin)), st.integers(0, 2), st.integers(1, 50)),
     min_size=1,
     max_size=8,
 )
