@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 usage or config, 3 held by a gate, 4 locked, 130
 """
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -44,13 +45,16 @@ def main() -> None:
     try:
         app()
     except LoopError as error:
-        if debug:
-            raise
-        typer.echo(f"starloop: {error}", err=True)
+        _show(debug, str(error))
         sys.exit(error.exit_code)
     except Exception as error:
-        if debug:
-            raise
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        typer.echo(f"starloop: unexpected {what}; --debug shows where", err=True)
+        _show(debug, f"unexpected {what}; --debug shows where")
         sys.exit(1)
+
+
+def _show(debug: bool, line: str) -> None:
+    if debug:
+        traceback.print_exc()
+    else:
+        typer.echo(f"starloop: {line}", err=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.context import Round
-from stages.errors import StoreError
+from stages.errors import SlotConflict, StoreError
 from stages.ids import Id
 from stages.rows import StepOutput
 from stages.settings import canonical
@@ -76,10 +76,28 @@ def once(
     if not mine and others and usable(r, others[0]):
         _take_over(r, step, key, others[0], begun)
     elif not mine:
-        output = make(space)
-        _commit(r, step, key, output, time.monotonic() - begun, space.work_s)
+        try:
+            _commit(r, step, key, make(space), time.monotonic() - begun, space.work_s)
+        except SlotConflict as conflict:
+            _yield_to_other_run(r, step, conflict)
+            _commit(r, step, key, make(space), time.monotonic() - begun, space.work_s)
     shutil.rmtree(space.folder, ignore_errors=True)
     return Done(step, key)
+
+
+def _yield_to_other_run(r: Round, step: str, conflict: SlotConflict) -> None:
+    """Two runs sampled a slot at once: the first commit stays, this run makes the step from it."""
+    with r.run.store.transaction() as tx:
+        owners = tx.ask("slot_owners", trajectory_id=conflict.trajectory_id)
+        if r.run.run_id in {owner["run_id"] for owner in owners}:
+            raise conflict
+        tx.append(
+            "add_event",
+            **r.place,
+            kind="slot_taken_over",
+            message=f"{step}: another run filled a slot first ({conflict.trajectory_id})",
+            detail=None,
+        )
 
 
 def _take_over(r: Round, step: str, key: Id, source: Mapping[str, Any], begun: float) -> None:

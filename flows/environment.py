@@ -10,6 +10,8 @@ import os
 import warnings
 from pathlib import Path
 
+from stages.errors import ConfigError
+
 _ALWAYS = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -29,7 +31,13 @@ _DEFAULTS = {
 
 def settle(store: Path) -> None:
     """Set the variables; those in `_DEFAULTS` only where the user has not."""
-    store.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        store.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"--store: {store} cannot be made ({error.strerror}): name a file in a folder that can "
+            "be written, with --store or STARLOOP_STORE"
+        ) from error
     os.environ.update(_ALWAYS)
     for name, value in {**_DEFAULTS, "PREFECT_HOME": str(store.parent / ".prefect")}.items():
         os.environ.setdefault(name, value)

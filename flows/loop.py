@@ -73,11 +73,12 @@ def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
         store.create()
         run_id, done = _begin_or_go_on(name, config, store, screen)
         table = LiveTable(store, name, screen.say)
+        sweep(store.folder)
         if done is not None and done >= config.rounds:
+            store.snapshot()
             table.show()
             return
         quiet_libraries()
-        sweep(store.folder)
         run = Run(name, run_id, config, store, screen)
         screen.say(header(config))
         _work(run, model_id_of(run.base_folder), done, table)

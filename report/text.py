@@ -18,6 +18,10 @@ def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The same as a Markdown table."""
-    safe = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    safe = [[_in_markdown(cell) for cell in row] for row in rows]
     rule = ["---", *["---:"] * (len(head) - 1)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *safe])
+
+
+def _in_markdown(cell: str) -> str:
+    return " ".join(cell.splitlines()).replace("\\", "\\\\").replace("|", "\\|")

@@ -8,10 +8,16 @@ LoopError
 ├── VerifierError    a verifier failed on our side (never on model text)           exit 1
 ├── UpdaterError     a training step failed or left no usable checkpoint           exit 1
 ├── StoreError       the store refuses a row, a file or a query                    exit 1
+│   └── SlotConflict another run filled a slot first, with other content           exit 1
 ├── HeldError        a gate holds the round until a person looks                   exit 3
 ├── LockedError      another process works on this run or holds the store          exit 4
 └── Interrupted      a person stopped it (Ctrl-C)                                  exit 130
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 class LoopError(Exception):
@@ -44,6 +50,14 @@ class UpdaterError(LoopError):
 
 class StoreError(LoopError):
     """The store refuses a file, a row or a query."""
+
+
+class SlotConflict(StoreError):
+    """Another commit filled this slot first, with other content; `trajectory_id` names it."""
+
+    def __init__(self, message: str, trajectory_id: "UUID") -> None:
+        super().__init__(message)
+        self.trajectory_id = trajectory_id
 
 
 class HeldError(LoopError):

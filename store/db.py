@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from stages.errors import ConfigError, LockedError, StoreError
+from stages.errors import ConfigError, LockedError, SlotConflict, StoreError
 from stages.ids import Id
 from stages.rows import Trajectory
 from stages.shards import sync_folder, to_table
@@ -30,12 +30,10 @@ Say = Callable[[str], None]
 
 _WRITER: dict[str, Any] = {"storage_compatibility_version": "v1.5.0"}
 _READER: dict[str, Any] = {
-    "enable_external_access": False,
     "python_enable_replacements": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
-    "lock_configuration": True,
 }
 
 
@@ -110,11 +108,11 @@ class Transaction:
         self._connection.execute(query(name), values)
 
     def _refuse_other_content(self) -> None:
-        clash = self._connection.execute(query("slot_conflict")).fetchone()
-        if clash:
-            raise StoreError(
+        for clash in self._connection.execute(query("slot_conflict")).fetchall():
+            raise SlotConflict(
                 f"trajectory {clash[0]} is in the store with other content ({clash[1]}, now "
-                f"{clash[2]}): a slot is sampled once; nothing was stored"
+                f"{clash[2]}): a slot is sampled once; nothing was stored",
+                clash[0],
             )
 
     def _run(
@@ -213,7 +211,15 @@ class Store:
         if not self.copy.exists():
             self.snapshot()
         try:
-            return duckdb.connect(str(self.copy), read_only=True, config=_READER)
+            # Attached, not opened: DuckDB hands out an open file again by its path, and a copy that
+            # was renamed into place would not be seen while an older reader is open.
+            connection = duckdb.connect(config=_READER)
+            path = str(self.copy).replace("'", "''")
+            connection.execute(f"attach '{path}' as store (read_only)")
+            connection.execute("use store")
+            connection.execute("set enable_external_access = false")
+            connection.execute("set lock_configuration = true")
+            return connection
         except duckdb.Error as error:
             raise StoreError(_first_line(error, self.copy)) from error
 

@@ -36,7 +36,7 @@ def evaluate(r: Round) -> Done | None:
     model: Id = row["model_id"]
     key = ids.step_key(
         "evaluate",
-        1,
+        2,
         [model, verifier_id(r), r.run.task.prompts.prompt_set_id, config.seed, r.number],
         canonical([identity(config.evaluate), identity(config.task), identity(config.sampler)]),
     )
@@ -80,6 +80,7 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
         ],
         {
             "evaluation": [row.evaluation_id],
+            "problem": [problem.problem_id for problem in problems],
             "trajectory": [answer.trajectory_id for answer in answers],
             "verdict": [verdict.verdict_id for verdict in verdicts],
         },

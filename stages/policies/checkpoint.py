@@ -125,6 +125,7 @@ def publish(draft: Path, models: Path) -> Path:
         shutil.rmtree(draft)
         return folder
     shutil.rmtree(folder, ignore_errors=True)
+    models.mkdir(parents=True, exist_ok=True)
     mark_complete(draft)
     try:
         draft.rename(folder)

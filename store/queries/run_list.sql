@@ -6,4 +6,4 @@ select run.name, run.recipe, run.created_at, run.config,
 from run
 left join step_run using (run_id)
 left join event using (run_id)
-group by all order by run.created_at
+group by all order by run.created_at, run.name

@@ -281,3 +281,28 @@ def test_a_sampler_that_gives_more_words_than_numbers_is_an_error(round_one: Rou
     with pytest.raises(SamplerError, match="left 1 of 8 slots empty"):
         bare(steps.generate, round_one)
     assert list((round_one.run.folder / "work").rglob("*.parquet")) == []
+
+
+def test_of_two_runs_that_fill_a_slot_at_once_the_first_commit_stays(
+    round_one: Round, tiny_folder: Path
+) -> None:
+    """Run two samples, run one commits meanwhile; two takes the slots over and says so."""
+    store = round_one.run.store
+    other = begin(store, "two", tiny_folder, "sampler.skill=1.0")
+
+    class Slow(Cutting):
+        def sample(self, requests: Any, sampling: SamplingConfig) -> list[Completion]:
+            if not self.asked:
+                bare(steps.generate, round_one)
+            return super().sample(requests, sampling)
+
+    other.run._engine = (other.start, Slow(lend(other)._engine))
+    bare(steps.generate, other)
+    used = (
+        "select id from step_output join run using (run_id) where kind = 'trajectory' and name = "
+    )
+    assert ask(store.path, f"{used} 'two' and round = 1 order by id") == ask(
+        store.path, f"{used} 'one' and round = 1 order by id"
+    )
+    events = ask(store.path, "select name, kind from event join run using (run_id)")
+    assert [event for event in events if event[1] != "reused"] == [("two", "slot_taken_over")]
