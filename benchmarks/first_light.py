@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from report.pages import paired
+from report.pages import as_text, hint_sections, paired
 from report.rounds import round_lines
 from report.text import text_table
 from store.db import Store, read
@@ -67,6 +67,7 @@ def main() -> None:
             found = learning(store, seed) | times(store, seconds, figures)
             figures |= {name + label: figure for name, figure in found.items()}
             print(arm_table(store), end="\n\n")
+            print(as_text(hint_sections(store, "star")), end="\n\n")
     print(figure_table(figures))
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps({name: asdict(f) for name, f in figures.items()}, indent=1))

@@ -46,6 +46,7 @@ def pages(store: Store, names: Sequence[str]) -> list[Section]:
         rows = _gains(store, name, lines[name])
         if rows:
             sections.append(_gain_section(f"{name}: against its base", rows))
+        sections += hint_sections(store, name)
     for other in runs[1:]:
         changed, operational = differences(configs[runs[0]], configs[other])
         keys = [*changed, *(line for line in operational if not line.startswith("rounds:"))]
@@ -77,6 +78,26 @@ def _run_section(name: str, config: Any, lines: Sequence[RoundLine]) -> Section:
 
 def _gain_section(title: str, rows: Sequence[Sequence[str]]) -> Section:
     return Section(title, "The same questions, paired.", GAIN_HEAD, rows)
+
+
+def hint_sections(store: Store, name: str) -> list[Section]:
+    """What the hint brought, by round and difficulty; nothing where no problem was hinted."""
+    with store.reader() as connection:
+        found = read(connection, "hint_yield", run=name)
+    rows = [
+        [
+            str(row["round"]),
+            "–" if row["difficulty"] is None else f"{row['difficulty']:g}",
+            f"{row['tried']:,}",
+            f"{row['kept']:,}",
+            f"{row['kept'] / row['tried']:.0%}",
+            str(row["leaks"]),
+        ]
+        for row in found
+    ]
+    head = ("round", "difficulty", "failed, tried with the hint", "kept", "share", "leaks")
+    title = f"{name}: what the hint brought"
+    return [Section(title, "Kept: right, and no hint shows.", head, rows)] if rows else []
 
 
 def _gains(store: Store, name: str, lines: Sequence[RoundLine]) -> list[list[str]]:

@@ -480,8 +480,9 @@ with used as (
     from step_output s join verdict v on v.verdict_id = s.id
     where s.kind = 'verdict' group by all
 ), decided as (
-    select s.run_id, s.round, d.trajectory_id,
-           arg_max(d.kept, s.step = 'mix') as kept, arg_max(d.why, s.step = 'mix') as why
+    select s.run_id, d.trajectory_id,
+           arg_min(d.kept, 2 * s.round + (s.step <> 'mix')::integer) as kept,
+           arg_min(d.why, 2 * s.round + (s.step <> 'mix')::integer) as why
     from step_run s join decision d using (step_key) group by all
 ), membership as (
     select s.run_id, r.trajectory_id, list(distinct r.training_set_id) as training_sets
@@ -509,7 +510,7 @@ join run using (run_id)
 join trajectory t using (trajectory_id)
 join prompt p using (prompt_id)
 left join judged using (run_id, round, trajectory_id)
-left join decided using (run_id, round, trajectory_id)
+left join decided using (run_id, trajectory_id)
 left join membership using (run_id, trajectory_id)
 left join trained using (run_id, trajectory_id);
 comment on view trajectory_fate is
@@ -526,7 +527,8 @@ comment on column trajectory_fate.completion is 'Completion text';
 comment on column trajectory_fate.status is 'Verdict of that round';
 comment on column trajectory_fate.score is 'Score (reward) of that verdict';
 comment on column trajectory_fate.reason is 'Reason code of that verdict';
-comment on column trajectory_fate.kept is 'True where that round took it into its training set';
+comment on column trajectory_fate.kept is
+    'True where that round took it into its training set (seed rows: the first round that chose)';
 comment on column trajectory_fate.why is 'Reason code of that decision';
 comment on column trajectory_fate.training_sets is 'Training sets of this run that hold it';
 comment on column trajectory_fate.trained_models is 'Models of this run whose optimizer visited it';

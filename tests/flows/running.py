@@ -51,6 +51,21 @@ def starloop(*arguments: object, cwd: Path = ROOT, **environment: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
+def start(store: Path, *arguments: object) -> "subprocess.Popen[bytes]":
+    """A run in a process group of its own; its errors go to `errors` beside the store's folder."""
+    with (store.parent.parent / "errors").open("wb") as errors:
+        return subprocess.Popen(
+            [
+                Path(sys.executable).with_name("starloop"),
+                *("run", *map(str, arguments), "--store", str(store)),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+            env=clean_environment(),
+        )
+
+
 def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of all tables of a store file, in the order of their text."""
     with duckdb.connect(str(path), read_only=True) as connection:
@@ -59,6 +74,16 @@ def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
             table: sorted(connection.execute(f"from {table}").fetchall(), key=repr)
             for (table,) in tables
         }
+
+
+WHEN = {"run", "step_run", "event"}  # what tells when things ran, not what was computed
+
+
+def facts(store: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of a store but those that tell when; step outputs without run and reuse."""
+    tables = {name: rows for name, rows in contents(store).items() if name not in WHEN}
+    tables["step_output"] = sorted((row[1:-1] for row in tables["step_output"]), key=repr)
+    return tables
 
 
 def ask(path: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:

@@ -5,24 +5,14 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from running import TRY, clean_environment, contents, starloop
+from running import TRY, contents, facts, starloop, start
 
 KILLS = 5
 SEED = 20240229
-WHEN = {"run", "step_run", "event"}  # what tells when things ran, not what was computed
-
-
-def facts(store: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of a store but those that tell when; step outputs without run and reuse."""
-    tables = {name: rows for name, rows in contents(store).items() if name not in WHEN}
-    tables["step_output"] = sorted((row[1:-1] for row in tables["step_output"]), key=repr)
-    return tables
 
 
 def at_work(folder: Path) -> set[tuple[str, int]]:
@@ -34,18 +24,6 @@ def at_work(folder: Path) -> set[tuple[str, int]]:
         except FileNotFoundError:
             continue
     return found
-
-
-def start(store: Path) -> "subprocess.Popen[bytes]":
-    """A run in a process group of its own; its errors go to `errors` beside the store's folder."""
-    with (store.parent.parent / "errors").open("wb") as errors:
-        return subprocess.Popen(
-            [Path(sys.executable).with_name("starloop"), "run", TRY, "--store", store],
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            start_new_session=True,
-            env=clean_environment(),
-        )
 
 
 def wait_for_work(process: "subprocess.Popen[bytes]", store: Path) -> None:
@@ -78,7 +56,7 @@ def wait_until_gone(pids: set[int]) -> set[int]:
 
 def kill_at_work(store: Path, after_s: float) -> int:
     """Start the run, kill its group so long after its first sign of work; its exit code."""
-    process = start(store)
+    process = start(store, TRY)
     wait_for_work(process, store)
     time.sleep(after_s)
     helpers = children(process.pid)
@@ -111,7 +89,7 @@ def test_a_run_killed_five_times_has_the_rows_of_one_that_was_not(
 @pytest.mark.slow
 def test_an_interrupted_run_says_so_in_one_line_and_exits_with_130(tmp_path: Path) -> None:
     store = tmp_path / "runs" / "store.duckdb"
-    process = start(store)
+    process = start(store, TRY)
     while not list(store.parent.glob("try/work/*/shards")) and process.poll() is None:
         time.sleep(0.005)
     helpers = children(process.pid)

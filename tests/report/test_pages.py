@@ -6,19 +6,29 @@ import re
 import pytest
 
 from report.lineage import last_checkpoint
-from report.pages import as_markdown, as_text, pages, paired
+from report.pages import as_markdown, as_text, hint_sections, pages, paired
+from report.rounds import round_lines
 from report.runs import newest_run
 from stages.errors import ConfigError, StoreError
 from store.db import Store, read
 
 
 def test_a_page_has_a_section_for_the_run_and_one_for_its_gains(finished: Store) -> None:
-    run, gains = pages(finished, [])
+    run, gains, hints = pages(finished, [])
     assert (run.title, gains.title) == ("try", "try: against its base")
     assert run.text.startswith("star: task addition, policy tiny, 1 answer to 60 problems a round")
     assert "Not self-improvement alone" in run.text  # 20 seed rows
     assert [row[0] for row in run.rows] == ["base", "1", "2"]
     assert [row[0] for row in gains.rows] == ["1", "2"]
+    assert hints.title == "try: what the hint brought"
+
+
+def test_what_the_hint_brought_adds_up_to_the_round_table(finished: Store) -> None:
+    (section,) = hint_sections(finished, "try")
+    for line in round_lines(finished, "try")[1:]:
+        of_round = [row for row in section.rows if row[0] == str(line.summary["round"])]
+        kept, leaks = (sum(int(row[place]) for row in of_round) for place in (3, 5))
+        assert (kept, leaks) == (line.summary["rationalized"], line.summary["hint_leaks"])
 
 
 def test_text_and_markdown_hold_the_same_cells(finished: Store) -> None:

@@ -72,7 +72,7 @@ def test_the_columns_that_always_exist(schema: duckdb.DuckDBPyConnection, view: 
 
 FATES = {
     # run one: round, status, reason, kept, why, training sets, trained models
-    ("one", "s"): (0, "correct", "match", False, "undecided", ["S1"], []),
+    ("one", "s"): (0, "correct", "match", True, "kept", ["S1"], []),
     ("one", "x01"): (0, "correct", "match", False, "evaluation", [], []),
     ("one", "x02"): (0, "wrong", "mismatch", False, "evaluation", [], []),
     ("one", "a1"): (1, "correct", "match", True, "kept", ["S1", "S2"], ["M1", "M2"]),
@@ -88,7 +88,7 @@ FATES = {
     ("one", "x21"): (2, "wrong", "mismatch", False, "evaluation", [], []),
     ("one", "x22"): (2, "wrong", "mismatch", False, "evaluation", [], []),
     # run two took a1, a2 and a3 over, and trained M3 on a1 alone
-    ("two", "s"): (0, "correct", "match", False, "undecided", [], []),
+    ("two", "s"): (0, "correct", "match", False, "over_seed_rows", [], []),
     ("two", "x01"): (0, "correct", "match", False, "evaluation", [], []),
     ("two", "x02"): (0, "wrong", "mismatch", False, "evaluation", [], []),
     ("two", "a1"): (1, "correct", "match", True, "kept", ["S3"], ["M3"]),
