@@ -192,10 +192,11 @@ def evaluation_row(
     problems: Sequence[Problem],
     sampling: Id,
     verifier: Id,
-    n: int,
+    config: EvaluateConfig,
     seed: str,
 ) -> Evaluation:
     """The store's row for an evaluation on the dev split; its seed is part of what it is."""
+    n = config.n
     found = [problem.problem_id for problem in problems]
-    evaluation_id = ids.evaluation_id(model, found, sampling, verifier, n, seed)
+    evaluation_id = ids.evaluation_id(model, found, sampling, verifier, n, config.k, seed)
     return Evaluation(evaluation_id, model, task, "dev", sampling, verifier, n, len(found))

@@ -124,16 +124,21 @@ def training_set_id(rows: Sequence[Id]) -> Id:
     return mint("y", hash_ids(rows))
 
 
-def update_id(init: Id, reference: Id | None, training_set: Id, config: str, seed: int) -> Id:
-    """An update is its start, its reference, its data, its config (canonical JSON) and its seed."""
-    return mint("u", init, reference, training_set, hash_text(config), seed)
+def update_id(
+    init: Id, reference: Id | None, training_set: Id, config: str, seed: int, steps: int, model: Id
+) -> Id:
+    """What an update had and gave: start, reference, data, config, seed, steps, and its model.
+
+    The model is part of it: where training is not deterministic, doing it again is another update.
+    """
+    return mint("u", init, reference, training_set, hash_text(config), seed, steps, model)
 
 
 def evaluation_id(
-    model: Id, problems: Sequence[Id], sampling: Id, verifier: Id, n: int, seed: str
+    model: Id, problems: Sequence[Id], sampling: Id, verifier: Id, n: int, k: int, seed: str
 ) -> Id:
-    """A model on a set of problems, whose order means nothing, with the seeds of its samples."""
-    return mint("e", model, hash_ids(sorted(problems)), sampling, verifier, n, seed)
+    """A model on a set of problems, whose order means nothing: samples, their seeds, k."""
+    return mint("e", model, hash_ids(sorted(problems)), sampling, verifier, n, k, seed)
 
 
 def step_key(stage: str, version: int, inputs: Sequence[Part], config: str) -> Id:

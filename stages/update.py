@@ -76,7 +76,8 @@ def update_rows(
     loss: float | None,
 ) -> tuple[TrainingUpdate, list[TrainingVisit]]:
     """The store's rows for an update that was done."""
-    update_id = ids.update_id(init, None, training_set, config, plan.seed)
+    model = model_id_of(checkpoint)
+    update_id = ids.update_id(init, None, training_set, config, plan.seed, plan.steps, model)
     row = TrainingUpdate(
         update_id=update_id,
         init_model_id=init,
@@ -88,7 +89,7 @@ def update_rows(
         seed=plan.seed,
         steps_planned=plan.steps,
         steps_done=steps_done,
-        model_id=model_id_of(checkpoint),
+        model_id=model,
         loss=loss,
     )
     return row, [TrainingVisit(update_id, row_id, count) for row_id, count in visits.items()]

@@ -369,7 +369,8 @@ create table training_update (
     loss double
 );
 comment on table training_update is 'One update of a policy';
-comment on column training_update.update_id is 'Hash of start, reference, set, config and seed';
+comment on column training_update.update_id is
+    'Hash of start, reference, set, config, seed, steps and the model that came out';
 comment on column training_update.init_model_id is 'Model the update started from';
 comment on column training_update.reference_model_id is 'Reference model, for losses that have one';
 comment on column training_update.training_set_id is 'Its data';
@@ -403,7 +404,7 @@ create table evaluation (
     problems integer not null
 );
 comment on table evaluation is 'A model measured on a set of problems';
-comment on column evaluation.evaluation_id is 'Hash of model, problems, sampling, verifier and n';
+comment on column evaluation.evaluation_id is 'Hash of model, problems, sampling, verifier, n, k and seed';
 comment on column evaluation.model_id is 'The model';
 comment on column evaluation.task is 'The task';
 comment on column evaluation.split is 'dev or test';

@@ -60,7 +60,7 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
         problems,
         sampling.sampling_id,
         verifier_id(r),
-        config.n,
+        config,
         seed=f"{run.config.seed}.{r.number}",
     )
     slices = {name: gather(found, answers, final, run.verifier) for name, found in extra.items()}

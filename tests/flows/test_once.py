@@ -306,3 +306,27 @@ def test_of_two_runs_that_fill_a_slot_at_once_the_first_commit_stays(
     )
     events = ask(store.path, "select name, kind from event join run using (run_id)")
     assert [event for event in events if event[1] != "reused"] == [("two", "slot_taken_over")]
+
+
+def test_an_arm_with_other_steps_on_the_same_rows_has_a_model_of_its_own(
+    round_one: Round, tiny_folder: Path
+) -> None:
+    one_round(round_one)
+    other = begin(round_one.run.store, "two", tiny_folder, "update.steps.first=7")
+    one_round(other)
+    found = ask(
+        round_one.run.store.path,
+        "select name, steps_done, model_id from training_update "
+        "join step_output on id = update_id join run using (run_id) order by name",
+    )
+    assert [(name, steps) for name, steps, _ in found] == [("one", 30), ("two", 7)]
+    assert found[0][2] != found[1][2]
+
+
+def test_an_arm_with_another_k_has_measures_of_its_own(round_one: Round, tiny_folder: Path) -> None:
+    store = round_one.run.store
+    other = begin(store, "two", tiny_folder, "evaluate.k=2")
+    for r in (round_one, other):
+        bare(steps.evaluate, Round(r.run, 0, r.base, r.base))
+    found = ask(store.path, "select run, k from round_summary where round = 0 order by run")
+    assert found == [("one", 4), ("two", 2)]

@@ -2,6 +2,7 @@
 """Ids name content: equal inputs give equal ids, and what differs, differs."""
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -74,9 +75,16 @@ def test_the_order_of_problems_means_nothing_to_an_evaluation(
 ) -> None:
     shuffled = random.sample(problems, len(problems))
     model, sampling, verifier = problems[0], problems[0], problems[1]
-    assert ids.evaluation_id(model, problems, sampling, verifier, 4, "s") == ids.evaluation_id(
-        model, shuffled, sampling, verifier, 4, "s"
+    assert ids.evaluation_id(model, problems, sampling, verifier, 4, 2, "s") == ids.evaluation_id(
+        model, shuffled, sampling, verifier, 4, 2, "s"
     )
+
+
+def test_an_evaluation_is_named_by_samples_k_and_seeds() -> None:
+    part = ids.mint("m", 1)
+    changes = [(4, 2, "s"), (8, 2, "s"), (4, 1, "s"), (4, 2, "t")]
+    found = {ids.evaluation_id(part, [part], part, part, *change) for change in changes}
+    assert len(found) == len(changes)
 
 
 @given(UUIDS)
@@ -108,9 +116,19 @@ def test_a_step_input_with_the_separator_is_refused() -> None:
         ids.step_key("mix", 1, ["a|b"], "{}")
 
 
-def test_an_update_with_a_reference_is_another_update() -> None:
-    init, reference, rows = (ids.mint("m", n) for n in range(3))
-    assert ids.update_id(init, None, rows, "{}", 0) != ids.update_id(init, reference, rows, "{}", 0)
+def test_an_update_is_named_by_everything_it_had_and_what_it_gave() -> None:
+    a, b = ids.mint("m", 1), ids.mint("m", 2)
+    changes: list[tuple[Any, ...]] = [
+        (a, None, a, "{}", 0, 10, a),
+        (b, None, a, "{}", 0, 10, a),
+        (a, b, a, "{}", 0, 10, a),
+        (a, None, b, "{}", 0, 10, a),
+        (a, None, a, '{"x":1}', 0, 10, a),
+        (a, None, a, "{}", 1, 10, a),
+        (a, None, a, "{}", 0, 12, a),
+        (a, None, a, "{}", 0, 10, b),
+    ]
+    assert len({ids.update_id(*change) for change in changes}) == len(changes)
 
 
 def test_a_slot_is_named_by_everything_that_fills_it() -> None:

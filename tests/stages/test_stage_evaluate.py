@@ -30,7 +30,7 @@ from stages.rows import Metric, Problem
 from stages.verifiers import Judgement, exact
 
 EXACT = exact.Config(type="exact").build()
-EVALUATION = evaluation_row(MODEL, "tests", [], SAMPLING, VERIFIER, 4, "s")
+EVALUATION = evaluation_row(MODEL, "tests", [], SAMPLING, VERIFIER, EvaluateConfig(n=4, k=2), "s")
 
 
 class Numbers:
@@ -268,9 +268,15 @@ def test_values_lie_in_their_intervals_and_no_row_is_there_twice(
 
 def test_an_evaluation_does_not_depend_on_the_order_of_its_problems() -> None:
     problems = [a_problem(n) for n in range(3)]
-    one = evaluation_row(MODEL, "tests", problems, SAMPLING, VERIFIER, 4, "s")
-    assert one == evaluation_row(MODEL, "tests", problems[::-1], SAMPLING, VERIFIER, 4, "s")
-    assert one != evaluation_row(MODEL, "tests", problems, SAMPLING, VERIFIER, 4, "other")
+    one = evaluation_row(
+        MODEL, "tests", problems, SAMPLING, VERIFIER, EvaluateConfig(n=4, k=2), "s"
+    )
+    assert one == evaluation_row(
+        MODEL, "tests", problems[::-1], SAMPLING, VERIFIER, EvaluateConfig(n=4, k=2), "s"
+    )
+    assert one != evaluation_row(
+        MODEL, "tests", problems, SAMPLING, VERIFIER, EvaluateConfig(n=4, k=2), "other"
+    )
     assert (one.problems, one.n, one.split) == (3, 4, "dev")
 
 
