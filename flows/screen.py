@@ -59,7 +59,8 @@ class Screen:
             begun, stage = time.monotonic(), Stage(None, TaskID(0), done)
             yield stage
             seconds = time.monotonic() - begun
-            self.say(f"{self._prefix}{label}: {stage.done:,} done in {seconds:.1f} s")
+            count = f"{stage.done:,} " if stage.done else ""
+            self.say(f"{self._prefix}{label}: {count}done in {seconds:.1f} s")
             return
         with Progress(
             TextColumn("{task.description}"),

@@ -5,15 +5,20 @@ from collections.abc import Sequence
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """An aligned table: the first column to the left, the rest to the right."""
-    widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
-    lines = [head, ["-" * width for width in widths], *rows]
-    return "\n".join(_aligned(line, widths) for line in lines)
+    """An aligned table: columns of numbers to the right, columns with words to the left."""
+    columns = list(zip(head, ["-"] * len(head), *rows, strict=True))
+    return "\n".join(
+        "  ".join(cells).rstrip() for cells in zip(*map(_aligned, columns), strict=True)
+    )
 
 
-def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
-    first = line[0].ljust(widths[0])
-    return "  ".join([first, *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))])
+def _aligned(column: Sequence[str]) -> list[str]:
+    """A column's cells at one width; its second cell is the rule below the head."""
+    head, _, *cells = column
+    width = max(map(len, [head, *cells]))
+    numbers = not any(c.isalpha() for cell in cells for c in cell)
+    padded = [c.rjust(width) if numbers else c.ljust(width) for c in [head, *cells]]
+    return [padded[0], "-" * width, *padded[1:]]
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
