@@ -33,6 +33,7 @@ samples: $(READY) ## Twenty trajectories with their fate
 	$(STARLOOP) samples $(RUN)
 sql: export QUERY = $(Q)
 sql: $(READY) ## Ask the store: make sql Q="select * from round_summary"
+	@test -n "$$QUERY" || { echo 'Name a query: make sql Q="select * from round_summary"'; exit 2; }
 	@$(STARLOOP) sql "$$QUERY" $(if $(FORMAT),--format $(FORMAT))
 lineage: $(READY) ## Which rounds trained the last checkpoint
 	$(STARLOOP) lineage $(RUN)

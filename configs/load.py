@@ -44,7 +44,14 @@ NOT_BUILT = {
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 reads 1e-4 as text; this one reads it as the number that it is."""
+    """YAML 1.1 reads 1e-4 as text and takes the last of two equal keys: this one does neither."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise yaml.YAMLError(f"key {twice!r} stands twice: keep one")
+        return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -65,7 +72,7 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
         )
     try:
         values = yaml.load(path.read_text(), _Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"config {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"config {path} holds {type(values).__name__}, not keys and values")
@@ -88,8 +95,8 @@ def _apply(values: dict[str, Any], override: str) -> None:
         raise ConfigError(f"{override!r} is not key=value: write for example update.steps.first=50")
     try:
         value = yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{key}: {text!r} is not a YAML value: quote it") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{key}: {text[:60]!r} is not a YAML value: quote it") from error
     *parents, last = key.split(".")
     section = values
     for parent in parents:

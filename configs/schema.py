@@ -20,7 +20,7 @@ from stages.verifiers import VerifierConfig
 class ProblemsConfig(Settings):
     """Which train problems a round takes; `band` bounds the pass rate seen so far."""
 
-    per_round: Literal["all"] | Annotated[int, Field(ge=1)] = 2000
+    per_round: Literal["all"] | Annotated[int, Field(ge=1, le=10**9)] = 2000
     order: Literal["seeded", "split", "unsolved_first"] = "seeded"
     band: Annotated[tuple[float, float], Field(strict=False)] | None = None
 
@@ -35,7 +35,7 @@ class GenerateConfig(Settings):
     """`n` completions for each of a round's problems."""
 
     problems: ProblemsConfig = ProblemsConfig()
-    n: int = Field(1, ge=1)
+    n: int = Field(1, ge=1, le=65_536)
     sampling: SamplingConfig = SamplingConfig()
 
 
@@ -43,7 +43,7 @@ class RationalizeConfig(Settings):
     """Failed problems are tried again with the answer as a hint, `n` times each."""
 
     enabled: bool = False
-    n: int = Field(1, ge=1)
+    n: int = Field(1, ge=1, le=65_536)
 
 
 class UpdateConfig(Settings):
@@ -64,7 +64,7 @@ class Config(Settings):
     """A run: `rounds` is a target that may grow; every field not marked operational is identity."""
 
     recipe: Literal["star", "rejection"]
-    rounds: int = operational(5, ge=1)
+    rounds: int = operational(5, ge=1, le=100_000)
     seed: int = Field(0, ge=0, lt=2**31)
     task: TaskConfig
     policy: PolicyConfig

@@ -16,6 +16,7 @@ from flows.commands.run import run
 from flows.commands.samples import samples
 from flows.commands.sql import sql
 from flows.commands.status import status
+from report.text import visible
 from stages.errors import LoopError
 
 app = typer.Typer(
@@ -47,6 +48,10 @@ def main() -> None:
     except LoopError as error:
         _show(debug, str(error))
         sys.exit(error.exit_code)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        _show(debug, f"{error.strerror or error}{where}: mend it and run the same command again")
+        sys.exit(1)
     except Exception as error:
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
         _show(debug, f"unexpected {what}; --debug shows where")
@@ -57,4 +62,4 @@ def _show(debug: bool, line: str) -> None:
     if debug:
         traceback.print_exc()
     else:
-        typer.echo(f"starloop: {line}", err=True)
+        typer.echo(f"starloop: {visible(line)}", err=True)

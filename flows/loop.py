@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one round to the next: lock, begin or go on, target number of rounds, snapshots."""
+"""From one round to the next: begin or go on, target number of rounds, snapshots."""
 
-import fcntl
 import json
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from configs.load import check, differences
 from configs.schema import Config
 from flows.context import Round, Run
 from flows.environment import quiet_libraries
+from flows.lock import run_lock, sweep
 from flows.screen import Screen
 from flows.server import prefect_server
 from report.live import LiveTable
 from report.rounds import header
 from stages import ids
-from stages.errors import ConfigError, LockedError, StoreError
+from stages.errors import ConfigError, StoreError
 from stages.ids import Id
 from stages.policies.checkpoint import model_id_of
 from stages.settings import canonical, identity
@@ -27,53 +23,14 @@ from store.db import Store
 from store.manifest import manifest
 
 
-@contextmanager
-def run_lock(folder: Path, name: str) -> Iterator[None]:
-    """Hold a run; LockedError names the process that holds it already."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            raise LockedError(
-                f"run {name} is being worked on by process {holder}: wait for it, or use "
-                "another --name"
-            ) from error
-        file.seek(0)
-        file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
-
-
-def sweep(folder: Path) -> None:
-    """Remove drafts (`*.PID.tmp`) that a killed process left in the store's folder."""
-    for path in [*folder.glob("*.tmp"), *folder.glob("models/*.tmp")]:
-        owner = path.name.split(".")[-2]
-        if owner.isdigit() and not _alive(int(owner)):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
     """Begin or go on with a run until `config.rounds` rounds are done."""
     config.policy.build().check()
     with run_lock(store.folder / name, name):
+        sweep(store)
         store.create()
         run_id, done = _begin_or_go_on(name, config, store, screen)
         table = LiveTable(store, name, screen.say)
-        sweep(store.folder)
         if done is not None and done >= config.rounds:
             store.snapshot()
             table.show()
@@ -81,7 +38,20 @@ def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
         quiet_libraries()
         run = Run(name, run_id, config, store, screen)
         screen.say(header(config))
-        _work(run, model_id_of(run.base_folder), done, table)
+        _work(run, _base(run), done, table)
+
+
+def _base(run: Run) -> Id:
+    """The base's id; ConfigError where the run began with another."""
+    found = model_id_of(run.base_folder)
+    with run.store.transaction() as tx:
+        began = tx.ask("model_of_round", run_id=run.run_id, round=0)
+    if began and began[0]["model_id"] != found:
+        raise ConfigError(
+            f"policy: run {run.name} began with base {began[0]['model_id']}, and the policy is now "
+            f"{found}: put the old one back, or start a run of its own with --name"
+        )
+    return found
 
 
 def _work(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
@@ -104,9 +74,11 @@ def _rounds(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
             run.store.snapshot()
             table.show()
     except BaseException as error:
-        _event(run, "cut", f"{type(error).__name__}: {error}")
+        with suppress(Exception):
+            hasty = Store(run.store.path, patience_s=1.0)
+            _event(hasty, run.run_id, "cut", f"{type(error).__name__}: {error}")
         raise
-    _event(run, "done", f"{target} rounds are done")
+    _event(run.store, run.run_id, "done", f"{target} rounds are done")
     run.store.snapshot()
 
 
@@ -130,31 +102,38 @@ def _begin_or_go_on(
         done = tx.ask("rounds_done", run_id=run_id, every=config.evaluate.every)
     last = max((row["round"] for row in done), default=None)
     if not found:
-        _event_at(store, run_id, "begun", f"run {name} begins, {config.rounds} rounds")
-        screen.say(f"run {name} begins: {config.rounds} rounds")
+        count = f"{config.rounds} round{'s' * (config.rounds > 1)}"
+        _event(store, run_id, "begun", f"run {name} begins, {count}")
+        screen.say(f"run {name} begins: {count}")
+        store.snapshot()
         return run_id, None
     _take_over_changes(name, config, found[0], store)
     if last is not None and last >= config.rounds:
+        asked = f", {config.rounds} asked for" if last > config.rounds else ""
         screen.say(
-            f"run {name} is complete: {last} rounds are done (a higher --rounds goes on from there)"
+            f"run {name} is complete: {last} rounds are done{asked} "
+            "(a higher --rounds goes on from there)"
         )
     else:
         at = "its base" if last is None else f"round {last + 1} of {config.rounds}"
-        _event_at(store, run_id, "gone_on", f"going on at {at}")
+        _event(store, run_id, "gone_on", f"going on at {at}")
         screen.say(f"going on with run {name} at {at}")
     return run_id, last
 
 
 def _take_over_changes(name: str, config: Config, found: dict[str, Any], store: Store) -> None:
     """Refuse a change of what is computed; record a change of how."""
-    changed, operational = differences(check(json.loads(found["config"])), config)
+    with store.transaction() as tx:
+        (last,) = tx.ask("newest_config", run_id=found["run_id"])
+    changed, operational = differences(check(json.loads(last["config"])), config)
     if changed:
         raise ConfigError(
             f"run {name} was made with another config ({'; '.join(changed)}): use that config, or "
             "start a run of its own with --name"
         )
     if operational:
-        _event_at(store, found["run_id"], "config_changed", "; ".join(operational))
+        resolved = canonical(config.model_dump(mode="json"))
+        _event(store, found["run_id"], "config_changed", "; ".join(operational), resolved)
 
 
 def _model_of_round(run: Run, number: int) -> Id:
@@ -166,11 +145,7 @@ def _model_of_round(run: Run, number: int) -> Id:
     return model_id
 
 
-def _event(run: Run, kind: str, message: str) -> None:
-    _event_at(run.store, run.run_id, kind, message)
-
-
-def _event_at(store: Store, run_id: Id, kind: str, message: str) -> None:
+def _event(store: Store, run_id: Id, kind: str, message: str, detail: str | None = None) -> None:
     with store.transaction() as tx:
         tx.append(
             "add_event",
@@ -179,5 +154,5 @@ def _event_at(store: Store, run_id: Id, kind: str, message: str) -> None:
             refresh=None,
             kind=kind,
             message=message,
-            detail=None,
+            detail=detail,
         )

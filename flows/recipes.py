@@ -15,6 +15,12 @@ from stages.errors import LoopError
 RECIPES: dict[str, Callable[[Round], None]] = {"star": star, "rejection": rejection}
 
 
+GONE = (
+    "Prefect's server does not answer ({}): run the same command again, it goes on from here; "
+    "unset PREFECT_API_URL if it names one that is not there"
+)
+
+
 def base(r: Round) -> None:
     """Round 0: register the base and the seed rows, and measure the base."""
     steps.setup(r)
@@ -32,6 +38,8 @@ def run_round(r: Round) -> None:
     try:
         named(recipe)(r)
     except httpx.TransportError as error:
-        raise LoopError(
-            f"Prefect's server is gone ({error}): run the same command again, it goes on from here"
-        ) from error
+        raise LoopError(GONE.format(error)) from error
+    except RuntimeError as error:
+        if "Failed to reach API" not in str(error):
+            raise
+        raise LoopError(GONE.format(error)) from error

@@ -2,10 +2,13 @@
 """Filling slots with shards on disk, so that a killed step never samples a slot twice."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from flows.commit import Workspace
 from flows.context import Round
+from stages.errors import StoreError
 from stages.generate import Draw, Slot, generate
+from stages.ids import Id, content_id
 from stages.rows import Origin, Trajectory
 from stages.shards import read_shards, write_shard
 
@@ -20,8 +23,7 @@ def fill(
 ) -> list[Trajectory]:
     """The trajectories of all slots, in the plan's order: stored, in shards, or sampled now."""
     shards = space.folder / "shards"
-    found = read_shards(sorted(shards.glob("*.parquet")), Trajectory)
-    rows = {row.trajectory_id: row for row in found}
+    rows = _from_shards(shards, slots, draw)
     with r.run.store.transaction() as tx:
         wanted = [slot.trajectory_id for slot in slots]
         stored = tx.rows(Trajectory, "trajectories_by_id", ids=wanted)
@@ -41,3 +43,22 @@ def fill(
                 rows |= {row.trajectory_id: row for row in batch}
                 stage.advance(len(batch))
     return [rows[slot.trajectory_id] for slot in slots]
+
+
+def _from_shards(folder: Path, slots: Sequence[Slot], draw: Draw) -> dict[Id, Trajectory]:
+    """What an earlier try sampled of these slots; StoreError if it is not what its ids say."""
+    wanted = {slot.trajectory_id: slot.prompt for slot in slots}
+    rows = {}
+    for row in read_shards(sorted(folder.glob("*.parquet")), Trajectory):
+        prompt = wanted.get(row.trajectory_id)
+        if prompt is None:
+            continue
+        says = (row.prompt_id, row.model_id, row.content_id)
+        is_ = (prompt.prompt_id, draw.model_id, content_id(prompt.token_ids, row.token_ids))
+        if says != is_:
+            raise StoreError(
+                f"a shard in {folder} holds slot {row.trajectory_id} with other content than its "
+                "ids say: delete that folder and run again"
+            )
+        rows[row.trajectory_id] = row
+    return rows

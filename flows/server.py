@@ -72,7 +72,8 @@ def _wait_until_healthy(child: "subprocess.Popen[bytes]", port: int, log: Path) 
         except (URLError, OSError):
             time.sleep(0.1)
     raise LoopError(
-        f"Prefect's server did not start; its log is {log}: mend what it names, run again"
+        f"Prefect's server did not start; its log is {log}: mend what it names, or delete "
+        f"{log.parent} (Prefect's own database, made anew), and run again"
     )
 
 

@@ -13,7 +13,10 @@ def last_checkpoint(store: Store, run: str | None) -> str:
         name = newest_run(connection, run)
         trained = read(connection, "trained_by_last", run=name)
         if not trained:
-            raise StoreError(f"run {name} has no trained checkpoint yet: let it finish a round")
+            raise StoreError(
+                f"run {name} has no trained checkpoint yet: let it finish a round, or "
+                "name another run"
+            )
         model_id = trained[0]["model_id"]
         ancestors = read(connection, "ancestry_of", model_id=model_id)
     rows = [

@@ -64,13 +64,16 @@ GAIN_HEAD = ("round", "pass@1 difference", "95 % interval, paired", "questions")
 def _run_section(name: str, config: Any, lines: Sequence[RoundLine]) -> Section:
     slices = difficulties(lines)
     kind = (
-        "Self-improvement: every trained row was made by the run's own policies."
+        "Nothing is trained yet."
+        if not any(line.shares for line in lines)
+        else "Self-improvement: every trained row was made by the run's own policies."
         if is_self_improvement(lines)
         else "Not self-improvement alone: the last column names rows from elsewhere."
     )
     what = (
         "Held-out pass@1 is the mean over difficulties (d1, d2 …), with its interval over "
-        "questions; d1 (all) is every problem of that difficulty, in whatever split."
+        "questions; d1 all is every problem of that difficulty, in whatever split. Rationalized: "
+        "this round's rows, and in brackets the share of all such rows in its training set."
     )
     rows = [cells(line, slices) for line in lines]
     return Section(name, f"{header(config)}\n{kind} {what}", columns(lines), rows)

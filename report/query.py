@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from report.text import text_table
+from report.text import text_table, visible
 from store.db import Store, ask_user_sql
 
-WIDEST = 60
+WIDEST = 160
 
 
 def answer(store: Store, sql: str, format_: str) -> bytes:
@@ -24,12 +24,13 @@ def answer(store: Store, sql: str, format_: str) -> bytes:
 def _table(found: pa.Table) -> bytes:
     rows = [[_cell(value) for value in row.values()] for row in found.to_pylist()]
     count = f"{len(rows):,} row{'s' * (len(rows) != 1)}"
-    return f"{text_table(found.column_names, rows)}\n{count}\n".encode()
+    head = [visible(name) for name in found.column_names]
+    return f"{text_table(head, rows)}\n{count}\n".encode()
 
 
 def _cell(value: Any) -> str:
     text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    text = visible(text)
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The round table: one line per round, on the terminal while a run goes on and after it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +57,7 @@ def columns(lines: Sequence[RoundLine]) -> list[str]:
     k = next((line.summary["k"] for line in lines if line.summary["k"]), "k")
     return [
         "round", "pass@1", "95 % interval", f"pass@{k}", f"maj@{k}",
-        *(name.replace("difficulty=", "d") for name in difficulties(lines)),
+        *(re.sub(r"difficulty=|[()]", "", f"d{name}") for name in difficulties(lines)),
         "kept", "rationalized", "leaks", "tokens", "time", "trained on",
     ]  # fmt: skip
 

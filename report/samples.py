@@ -4,6 +4,7 @@
 from typing import Any
 
 from report.runs import newest_run
+from report.text import visible
 from store.db import Store, read
 
 
@@ -16,6 +17,8 @@ def sample_lines(store: Store, run: str | None, count: int) -> list[str]:
 
 def _lines(row: dict[str, Any]) -> str:
     fate = "kept" if row["kept"] else f"left out ({row['why']})"
+    if row["why"] == "undecided":
+        fate = "not decided yet"
     if row["trained_models"]:
         models = len(row["trained_models"])
         fate += f", trained {models} model{'s' * (models > 1)}"
@@ -23,13 +26,8 @@ def _lines(row: dict[str, Any]) -> str:
     return "\n".join(
         [
             f"{row['trajectory_id']}  {row['run']}, round {row['round']}, {row['origin']}{hint}",
-            f"  question    {_visible(row['question'])}   (answer {_visible(row['answer'])})",
-            f"  completion  {_visible(row['completion'])}",
+            f"  question    {visible(row['question'])}   (answer {visible(row['answer'])})",
+            f"  completion  {visible(row['completion'])}",
             f"  verdict     {row['status']} ({row['reason']}) → {fate}",
         ]
     )
-
-
-def _visible(text: str) -> str:
-    """Text on one line, control characters made visible, so that no reply moves the cursor."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -4,6 +4,11 @@
 from collections.abc import Sequence
 
 
+def visible(text: str) -> str:
+    """Text on one line with control characters made visible: no model text moves the cursor."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """An aligned table: columns of numbers to the right, columns with words to the left."""
     columns = list(zip(head, ["-"] * len(head), *rows, strict=True))

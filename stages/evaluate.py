@@ -24,9 +24,9 @@ class EvaluateConfig(Settings):
     """Every `every` rounds: `problems` dev problems per difficulty, `n` samples each."""
 
     every: int = Field(1, ge=1)
-    n: int = Field(16, ge=1)
+    n: int = Field(16, ge=1, le=65_536)
     k: int = Field(8, ge=1)
-    problems: int = Field(40, ge=1)
+    problems: int = Field(40, ge=1, le=10**9)
     sampling: SamplingConfig = SamplingConfig(temperature=0.6, top_p=0.95)
 
     @model_validator(mode="after")

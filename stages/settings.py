@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Settings(BaseModel):
     """A strict, frozen config section."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 def operational(default: Any, **limits: Any) -> Any:

@@ -18,7 +18,7 @@ from stages.updaters.base import Item, Plan, Progress, Updater
 class StepsConfig(Settings):
     """Optimizer steps of a round: `first` × `growth`^(round − 1), rounded down (STaR: 1.2)."""
 
-    first: int = Field(100, ge=1)
+    first: int = Field(100, ge=1, le=10**9)
     growth: float = Field(1.0, ge=1.0, le=10.0)
 
     def of_round(self, round_: int) -> int:

@@ -143,9 +143,14 @@ class Store:
         return self.path.parent
 
     @property
+    def stem(self) -> str:
+        """The file's name without `.duckdb`: what the names of copy and drafts begin with."""
+        return self.path.name.removesuffix(".duckdb")
+
+    @property
     def copy(self) -> Path:
         """The readers' copy."""
-        return self.path.with_suffix(".snapshot.duckdb")
+        return self.path.with_name(f"{self.stem}.snapshot.duckdb")
 
     def create(self) -> None:
         """Make the file with its schema if it is not there; refuse one of another version."""
@@ -163,7 +168,7 @@ class Store:
         from importlib.metadata import version
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_suffix(f".{os.getpid()}.tmp")
+        draft = self.path.with_name(f"{self.stem}.{os.getpid()}.tmp")
         connection = duckdb.connect(str(draft), config=_WRITER)
         connection.execute("begin")
         connection.execute((Path(__file__).parent / "schema.sql").read_text())
@@ -185,19 +190,30 @@ class Store:
             connection.execute("begin")
             yield Transaction(connection)
             connection.execute("commit")
+        except (duckdb.IOException, duckdb.TransactionException) as error:
+            raise StoreError(
+                f"store {self.path} cannot be written ({' '.join(str(error).split())}): nothing of "
+                "this step was stored; make room or mend the disk and run the same command again"
+            ) from error
         finally:
             connection.close()
 
     def snapshot(self) -> Path:
         """Rename a fresh copy into the readers' place and return its path."""
+        draft = self.copy.with_name(f"{self.stem}.snapshot.{os.getpid()}.tmp")
         connection = self._connect()
         try:
             connection.execute("checkpoint")
-            draft = self.copy.with_suffix(f".{os.getpid()}.tmp")
             shutil.copyfile(self.path, draft)
+            draft.rename(self.copy)
+        except (OSError, duckdb.Error) as error:
+            draft.unlink(missing_ok=True)
+            raise StoreError(
+                f"the readers' copy {self.copy} cannot be written ({error}): make room or mend the "
+                "disk and run the same command again"
+            ) from error
         finally:
             connection.close()
-        draft.rename(self.copy)
         sync_folder(self.folder)
         return self.copy
 
@@ -221,7 +237,10 @@ class Store:
             connection.execute("set lock_configuration = true")
             return connection
         except duckdb.Error as error:
-            raise StoreError(_first_line(error, self.copy)) from error
+            raise StoreError(
+                f"the readers' copy {self.copy} cannot be opened "
+                f"({str(error).splitlines()[0]}): delete it, it is made anew from the store"
+            ) from error
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         deadline, pause, told = time.monotonic() + self._patience_s, 0.02, False

@@ -9,7 +9,7 @@ import typer
 
 from stages.errors import ConfigError
 
-RESERVED = ("models", "store.")
+RESERVED = (".duckdb", ".wal", ".tmp")
 
 StoreOption = Annotated[
     Path | None,
@@ -42,10 +42,11 @@ def check_name(name: str) -> str:
     """A run's name becomes a folder: letters, digits, dot, dash and underscore."""
     import re
 
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name.startswith(RESERVED):
+    fits = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name)
+    if not fits or name == "models" or name.endswith(RESERVED):
         raise ConfigError(
             f"--name: {name!r} is not allowed: use up to 100 letters, digits, '.', '-' or '_', "
-            "starting with a letter or digit, and not with 'models' or 'store.'"
+            "starting with a letter or digit, not ending in .duckdb, .wal or .tmp, and not 'models'"
         )
     return name
 

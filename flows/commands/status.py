@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`starloop status`: the runs of the store and where each stands."""
 
+from typing import Any
+
 import typer
 
 from flows.commands.common import StoreOption, age_line, store_path
@@ -8,8 +10,6 @@ from flows.commands.common import StoreOption, age_line, store_path
 
 def status(store: StoreOption = None) -> None:
     """List the runs of the store and where each stands."""
-    import json
-
     from report.text import text_table
     from store.db import Store, read
 
@@ -20,11 +20,18 @@ def status(store: StoreOption = None) -> None:
         [
             run["name"],
             run["recipe"],
-            f"{run['rounds']} of {max(run['rounds'], json.loads(run['config'])['rounds'])}",
-            run["last_event"] or "–",
-            f"{run['last_at']:%Y-%m-%d %H:%M}" if run["last_at"] else "–",
+            f"{run['rounds']} of {max(run['rounds'], run['target'])}",
+            _state(run),
+            f"{run['last_at']:%Y-%m-%d %H:%M %Z}" if run["last_at"] else "–",
         ]
         for run in runs
     ]
     typer.echo(f"{place.path} {age_line(place.copy)}")
-    typer.echo(text_table(["run", "recipe", "rounds", "last event", "at"], rows))
+    typer.echo(text_table(["run", "recipe", "rounds", "state", "since"], rows))
+
+
+def _state(run: dict[str, Any]) -> str:
+    """Complete, cut, or under way: what the last event about the run as a whole says."""
+    if run["rounds"] >= run["target"]:
+        return "complete"
+    return "cut: the same command goes on" if run["last_event"] == "cut" else "under way or killed"

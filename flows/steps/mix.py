@@ -59,7 +59,8 @@ def _make(r: Round, space: Workspace) -> Output:
         reasons = sorted({d.why for d in mixed.decisions}) or ["there was none"]
         raise ConfigError(
             f"round {r.number}: none of {len(candidates)} candidates can be trained on "
-            f"({', '.join(reasons)}): add mix.seed_rows, easier problems, or more samples"
+            f"({', '.join(reasons)}): start another --name with mix.seed_rows, easier "
+            "problems, or more samples"
         )
     share = stage.rationalized_share(candidates, mixed)
     if share > WARN_RATIONALIZED:

@@ -104,7 +104,7 @@ def is_complete(folder: Path) -> bool:
     """Whether a folder has its marker and every file the marker lists, whole."""
     try:
         listing = json.loads((folder / MARKER).read_text())
-        return all(
+        return bool(listing) and all(
             (folder / name).stat().st_size == entry["bytes"]
             and _sha256(folder / name) == entry["sha256"]
             for name, entry in listing.items()

@@ -51,7 +51,7 @@ class Config(Settings):
     two_digit_examples: int = Field(1500, ge=1)
     long_share: float = Field(0.08, ge=0, le=0.5)
     long_hinted_share: float = Field(0.14, ge=0, le=0.5)
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**31)
 
     def build(self) -> Policy:
         return Tiny(self)

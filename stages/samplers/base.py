@@ -18,8 +18,8 @@ class SamplingConfig(Settings):
 
     temperature: float = Field(0.0, ge=0.0, le=10.0)
     top_p: float = Field(1.0, gt=0.0, le=1.0)
-    top_k: int = Field(0, ge=0)
-    max_tokens: int = Field(96, ge=1)
+    top_k: int = Field(0, ge=0, lt=2**31)
+    max_tokens: int = Field(96, ge=1, le=10**6)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from stages.policies.checkpoint import load_tokenizer, model_id_of
 from stages.samplers.base import Completion, Engine, Request, SamplingConfig
@@ -35,6 +35,14 @@ class Config(Settings):
     hinted_skill: float = Field(0.8, ge=0, le=1)
     gain: float = Field(0.2, ge=0, le=1)
     leak: float = Field(0.1, ge=0, le=1)
+
+    @field_validator("replies")
+    @classmethod
+    def _replies_are_text(cls, replies: dict[str, list[str]]) -> dict[str, list[str]]:
+        for reply in (reply for found in replies.values() for reply in found):
+            if any("\ud800" <= c <= "\udfff" for c in reply):
+                raise ValueError("a reply holds half of a surrogate pair: write whole characters")
+        return replies
 
     def build(self, model: Path) -> Engine:
         return Scripted(self, model)

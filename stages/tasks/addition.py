@@ -38,10 +38,10 @@ class Config(Settings):
 
     type: Literal["addition"]
     digits: int = Field(5, ge=1, le=len(PLACES))
-    train: int = Field(10_000, ge=1)
-    held_out: int = Field(200, ge=1)
-    demonstrations: int = Field(400, ge=0)
-    seed: int = Field(0, ge=0)
+    train: int = Field(10_000, ge=1, le=10**8)
+    held_out: int = Field(200, ge=1, le=10**6)
+    demonstrations: int = Field(400, ge=0, le=10**6)
+    seed: int = Field(0, ge=0, lt=2**31)
 
     def build(self) -> Task:
         return Addition(self)

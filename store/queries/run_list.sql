@@ -1,9 +1,12 @@
--- All runs with the last round that ended.
-select run.name, run.recipe, run.created_at, run.config,
-       coalesce(max(step_run.round) filter (step_run.step = 'update'), 0) as rounds,
-       arg_max(event.kind, event.happened_at) as last_event,
-       max(event.happened_at) as last_at
-from run
-left join step_run using (run_id)
-left join event using (run_id)
-group by all order by run.created_at, run.name
+-- All runs with the last round that was trained, the target, and the last event of the run.
+with trained as (
+    select run_id, max(round) as rounds from step_run where step = 'update' group by all
+), happened as (
+    select run_id, arg_max(kind, happened_at) as last_event, max(happened_at) as last_at,
+           arg_max(detail, happened_at) filter (kind = 'config_changed') as changed
+    from event where kind in ('begun', 'gone_on', 'config_changed', 'cut', 'done') group by all
+)
+select run.name, run.recipe, coalesce(rounds, 0) as rounds,
+       (coalesce(changed, run.config)::json ->> 'rounds')::integer as target, last_event, last_at
+from run left join trained using (run_id) left join happened using (run_id)
+order by run.created_at, run.name

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading a config: what wins, and one line for everything that is wrong."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -249,3 +250,23 @@ def test_a_config_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         config.rounds = 3  # type: ignore[misc]
     assert isinstance(config, Config)
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "twice.yaml"
+    path.write_text("recipe: star\nseed: 1\nseed: 2\n")
+    with pytest.raises(ConfigError, match="key 'seed' stands twice: keep one"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        *("update.updater.learning_rate=.inf", "update.updater.max_grad_norm=.inf"),
+        *("rounds=99999999999999999999999", "generate.n=1000000000000000"),
+        *("generate.sampling.max_tokens=99999999999999999999", "policy.seed=99999999999999999"),
+    ],
+)
+def test_numbers_that_nothing_could_hold_are_refused(override: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(override.partition("=")[0])):
+        load(STAR, [override])

@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fault of the user's is one line that helps, an exit code, and nothing half-written."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from running import TRY, Ended, contents, starloop
+
+from configs.load import load
+from flows import steps
+from flows.context import Round, Run
+from flows.screen import Screen
+from stages import ids
+from stages.policies.checkpoint import model_id_of
+from stages.settings import canonical
+from store.db import Store
 
 Command = Callable[..., Ended]
 
@@ -159,3 +170,43 @@ def test_debug_shows_the_traceback_and_keeps_the_exit_code(tmp_path: Path) -> No
     assert "Traceback" in debug.err
     assert "ConfigError: sede: unknown key" in debug.err
     assert (plain.code, debug.code) == (2, 2)
+
+
+def test_a_run_whose_policy_folder_has_changed_is_refused(
+    command: Callable[..., Ended], tiny_folder: Path, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy"
+    shutil.copytree(tiny_folder, policy)
+    store = Store(tmp_path / "runs" / "store.duckdb")
+    store.create()
+    config = load(TRY, [f"policy={{type: folder, path: {policy}}}"])
+    run = Run("try", ids.run_id("try"), config, store, Screen(Console(quiet=True)))
+    base = model_id_of(policy)
+    with store.transaction() as tx:
+        tx.append(
+            "begin_run", run_id=run.run_id, name="try", recipe="star",
+            config=canonical(config.model_dump(mode="json")), identity="", manifest="{}",
+        )  # fmt: skip
+    steps.setup.fn(Round(run, 0, base, base))
+    settings = json.loads((policy / "config.json").read_text())
+    (policy / "config.json").write_text(json.dumps({**settings, "rope_theta": 1.0}))
+    ended = command("run", TRY, f"policy={{type: folder, path: {policy}}}", "--store", store.path)
+    assert ended.code == 2
+    assert f"policy: run try began with base {base}, and the policy is now" in ended.err
+
+
+def test_what_an_error_quotes_cannot_move_the_cursor(
+    command: Callable[..., Ended], copied: Path
+) -> None:
+    ended = command("sql", "select error(chr(27) || '[31mred')", "--store", copied)
+    assert ended.code == 2
+    assert "\x1b" not in ended.err and "\\x1b[31mred" in ended.err
+
+
+@pytest.mark.parametrize("name", ["x.tmp", "store.duckdb", "a.wal", "models"])
+def test_a_name_that_would_stand_in_the_stores_way_is_refused(
+    command: Callable[..., Ended], name: str, tmp_path: Path
+) -> None:
+    ended = command("run", TRY, "--name", name, "--store", tmp_path / "store.duckdb")
+    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
+    assert f"--name: '{name}' is not allowed" in ended.err

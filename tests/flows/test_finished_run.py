@@ -257,7 +257,7 @@ def test_status_report_samples_and_lineage_speak_of_the_run(
 ) -> None:
     page = tmp_path / "pages" / "report.md"
     row = command("status", "--store", finished).out.splitlines()[3].split()
-    assert row[:6] == ["try", "star", "2", "of", "2", "done"]
+    assert row[:6] == ["try", "star", "2", "of", "2", "complete"]
     report = command("report", "try", "--markdown", page, "--store", finished)
     assert "against its base" in report.out
     assert page.read_text().startswith("## try\n\nstar: task addition")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from running import TRY, Ended, ask, contents, starloop
 
-from flows.loop import run_lock, sweep
+from flows.lock import run_lock, sweep
 from stages.errors import LockedError
 from store.db import Store
 
@@ -155,12 +155,16 @@ def test_the_lock_is_free_again_after_use_and_after_an_error(tmp_path: Path) -> 
 def test_the_drafts_of_dead_processes_are_swept_and_no_others(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as dead:
         dead.wait()
-    draft = tmp_path / "models" / f"tiny-0.{dead.pid}.tmp"
+    draft = tmp_path / "models" / f"tiny-0123456789abcdef.{dead.pid}.tmp"
     draft.mkdir(parents=True)
     (draft / "model.safetensors").write_text("torn")
-    kept = [f"store.snapshot.{os.getpid()}.tmp", "notes.of.mine.tmp", "store.duckdb", "notes.tmp"]
-    for name in [*kept, f"store.snapshot.{dead.pid}.tmp"]:
+    kept = [
+        f"store.snapshot.{os.getpid()}.tmp",
+        *("notes.of.mine.tmp", "store.duckdb", "notes.tmp", f"thesis.{dead.pid}.tmp"),
+        *(f"other.{dead.pid}.tmp", "store.99999999999999999999.tmp", "store.².tmp"),
+    ]
+    for name in [*kept, f"store.snapshot.{dead.pid}.tmp", f"store.{dead.pid}.tmp"]:
         (tmp_path / name).write_text("")
-    sweep(tmp_path)
+    sweep(Store(tmp_path / "store.duckdb"))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "models"])
     assert list((tmp_path / "models").iterdir()) == []

@@ -2,6 +2,7 @@
 """A step is done exactly once: by hand, without a Prefect server (`.fn` is the bare step)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from stages.errors import StoreError
 from stages.policies.checkpoint import model_id_of
 from stages.rows import Problem, Trajectory
 from stages.samplers.base import Completion, Engine, Request, SamplingConfig
-from stages.shards import read_shards
+from stages.shards import read_shards, write_shard
 from store.db import Store
 
 SMALL = ["generate.problems.per_round=20", "sampler.shard_size=8", "task.train=40"]
@@ -330,3 +331,27 @@ def test_an_arm_with_another_k_has_measures_of_its_own(round_one: Round, tiny_fo
         bare(steps.evaluate, Round(r.run, 0, r.base, r.base))
     found = ask(store.path, "select run, k from round_summary where round = 0 order by run")
     assert found == [("one", 4), ("two", 2)]
+
+
+def test_a_shard_whose_rows_are_not_what_their_ids_say_is_refused(round_one: Round) -> None:
+    lend(round_one, 1)
+    with pytest.raises(Cut):
+        bare(steps.generate, round_one)
+    (shard,) = (round_one.run.folder / "work").glob("*/shards/*.parquet")
+    first, *rest = read_shards([shard], Trajectory)
+    write_shard(shard, Trajectory, [replace(first, token_ids=(5, 6)), *rest])
+    with pytest.raises(StoreError, match="with other content than its ids say: delete that folder"):
+        bare(steps.generate, round_one)
+
+
+def test_rows_of_other_slots_in_a_shard_are_left_alone(round_one: Round) -> None:
+    lend(round_one, 1)
+    with pytest.raises(Cut):
+        bare(steps.generate, round_one)
+    (shard,) = (round_one.run.folder / "work").glob("*/shards/*.parquet")
+    first, *_ = read_shards([shard], Trajectory)
+    foreign = replace(first, trajectory_id=ids.mint("t", 1))
+    write_shard(shard.with_name("foreign.parquet"), Trajectory, [foreign])
+    rest = lend(round_one)
+    bare(steps.generate, round_one)
+    assert len(rest.asked) == 12

@@ -76,13 +76,13 @@ def test_a_table_shows_control_characters_too_and_stays_a_table(tricked: Store) 
 
 
 def test_a_table_by_hand(told: Store) -> None:
-    sql = "select * from (values (1, 'a', 0.123456789, null), (22, repeat('x', 99), 2.0, 7))"
+    sql = "select * from (values (1, 'a', 0.123456789, null), (22, repeat('x', 199), 2.0, 7))"
     found = answer(told, f"select col0 n, col1 s, col2::double d, col3 z from ({sql})", "table")
     head, rule, one, two, count = found.decode().splitlines()
     assert head.split() == ["n", "s", "d", "z"]
     assert set(rule) == {"-", " "}
     assert one.split() == ["1", "a", "0.1235"]
-    assert two.split() == ["22", "x" * 59 + "…", "2", "7"]
+    assert two.split() == ["22", "x" * 159 + "…", "2", "7"]
     assert count == "2 rows"
 
 

@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import duckdb
 import pytest
 
-from stages.errors import LockedError
+from stages.errors import LockedError, StoreError
 from store.db import Store
 
 HOLD = """
@@ -145,3 +146,16 @@ def test_a_snapshot_that_is_killed_leaves_the_old_copy_whole(store: Store) -> No
     assert events(store) == 0
     store.snapshot()
     assert events(store) == 1
+
+
+def test_two_stores_in_one_folder_have_copies_of_their_own(tmp_path: Path) -> None:
+    copies = {Store(tmp_path / name).copy for name in ("exp.1", "exp.2", "exp.duckdb", "exp.db")}
+    assert len(copies) == 4
+
+
+def test_a_copy_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.duckdb")
+    store.create()
+    store.copy.write_text("garbage" * 100)
+    with pytest.raises(StoreError, match="delete it, it is made anew from the store"):
+        store.reader()

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holding a run, and clearing away what a holder that was killed left behind."""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stages.errors import ConfigError, LockedError
+from store.db import Store
+
+
+@contextmanager
+def run_lock(folder: Path, name: str) -> Iterator[None]:
+    """Hold a run; LockedError names the process that holds it already."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("a+", errors="replace")
+    except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+        raise ConfigError(
+            f"--name: {name!r} cannot be used, {error.filename} is in the way: move it, or use "
+            "another --name"
+        ) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise LockedError(
+                f"run {name} is being worked on by process {holder}: wait for it, or use "
+                "another --name"
+            ) from error
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def sweep(store: Store) -> None:
+    """Remove our own drafts (`….PID.tmp`) whose process is gone; nothing else is touched."""
+    stem = re.escape(store.stem)
+    ours = re.compile(
+        rf"(?:{stem}(?:\.snapshot)?|tiny-[0-9a-f]{{16}})\.([0-9]{{1,9}})\.tmp(?:\.wal)?"
+    )
+    for path in [*store.folder.glob("*.tmp*"), *store.folder.glob("models/*.tmp")]:
+        match = ours.fullmatch(path.name)
+        if match and not _alive(int(match[1])):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
