@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole loop with the real sampler and the real trainer, small: each part is there, and it resumes."""
+"""The whole loop, small, with the real sampler and the real trainer: it resumes where it was cut."""
 
 import os
 import signal
