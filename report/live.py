@@ -9,7 +9,7 @@ from collections.abc import Callable
 from report.rounds import cells, columns, difficulties, round_lines
 from store.db import Store
 
-WIDTHS = {"tokens": 7, "time": 5}
+WIDTHS = {"95 %": 11}
 
 
 class LiveTable:

@@ -71,7 +71,7 @@ def _run_section(name: str, config: Any, lines: Sequence[RoundLine]) -> Section:
         else "Not self-improvement alone: the last column names rows from elsewhere."
     )
     what = (
-        "Held-out pass@1 is the mean over difficulties (d1, d2 …), with its interval over "
+        "Held-out pass@1 is the mean over difficulties (d1, d2 …), with its 95 % interval over "
         "questions; d1 all is every problem of that difficulty, in whatever split. Rationalized: "
         "this round's rows, and in brackets the share of all such rows in its training set."
     )

@@ -56,7 +56,7 @@ def columns(lines: Sequence[RoundLine]) -> list[str]:
     """The table's headings; `d3` is pass@1 on problems of difficulty 3."""
     k = next((line.summary["k"] for line in lines if line.summary["k"]), "k")
     return [
-        "round", "pass@1", "95 % interval", f"pass@{k}", f"maj@{k}",
+        "round", "pass@1", "95 %", f"pass@{k}", f"maj@{k}",
         *(re.sub(r"difficulty=|[()]", "", f"d{name}") for name in difficulties(lines)),
         "kept", "rationalized", "leaks", "tokens", "time", "trained on",
     ]  # fmt: skip
@@ -82,7 +82,7 @@ def cells(line: RoundLine, slices: Sequence[str]) -> list[str]:
         str(s["kept"]),
         _with_share(s["rationalized"], line.shares.get("rationalized")),
         str(s["hint_leaks"]),
-        f"{s['tokens']:,}",
+        f"{s['tokens']:,}" if s["tokens"] < 10_000 else f"{s['tokens'] / 1000:,.0f}k",
         duration(s["wall_s"]),
         trained_on(line.shares),
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole loop, small, with the real sampler and the real trainer: it resumes where it was cut."""
+"""The whole loop, small, with the real sampler and the real trainer: it resumes when cut."""
 
 import os
 import signal

@@ -37,7 +37,7 @@ def test_cells_by_hand() -> None:
     assert dict(zip(columns([LINE]), cells(LINE, difficulties([LINE])), strict=True)) == {
         "round": "2",
         "pass@1": "0.568",
-        "95 % interval": "0.500–0.630",
+        "95 %": "0.500–0.630",
         "pass@4": "0.900",
         "maj@4": "–",
         "d1 all": "1.00",
@@ -111,7 +111,7 @@ def test_the_lines_of_a_finished_run_are_the_numbers_of_its_summary(finished: St
         row = dict(zip(columns(lines), cells(line, names), strict=True))
         assert row["pass@1"] == f"{summary['pass_at_1']:.3f}"
         assert row["tokens"] == f"{summary['tokens']:,}"
-        assert float(row["95 % interval"].split("–")[0]) <= float(row["pass@1"])
+        assert float(row["95 %"].split("–")[0]) <= float(row["pass@1"])
         assert line.shares == {} or sum(line.shares.values()) == pytest.approx(1.0)
 
 
