@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 os.environ.pop("STARLOOP_STORE", None)
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other are slow
 
 
 @pytest.fixture(scope="session")
