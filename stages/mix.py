@@ -71,7 +71,7 @@ def mix(candidates: Sequence[Candidate], config: MixConfig, seed: int, step_key:
     """Choose among the candidates and order the chosen rows for training."""
     kept, left_out = _choose(_ordered(candidates, seed), config)
     random.Random(f"rows|{seed}").shuffle(kept)
-    rows, links = _training_rows(kept)
+    rows = _training_rows(kept)
     set_id = ids.training_set_id([row_id for row_id, _ in rows])
     decisions = [Decision(step_key, c.trajectory.trajectory_id, True, "kept") for c in kept]
     decisions += [Decision(step_key, c.trajectory.trajectory_id, False, why) for c, why in left_out]
@@ -86,7 +86,7 @@ def mix(candidates: Sequence[Candidate], config: MixConfig, seed: int, step_key:
             TrainingRowTrajectory(
                 set_id, row_id, c.trajectory.trajectory_id, "completion", c.score, None
             )
-            for row_id, c in links
+            for row_id, c in rows
         ],
         decisions,
     )
@@ -185,19 +185,18 @@ def _dedup_text(candidate: Candidate, config: MixConfig) -> str | None:
     return None
 
 
-def _training_rows(
-    kept: Sequence[Candidate],
-) -> tuple[list[tuple[Id, Candidate]], list[tuple[Id, Candidate]]]:
-    copies: Counter[tuple[Id, str]] = Counter()
+def _training_rows(kept: Sequence[Candidate]) -> list[tuple[Id, Candidate]]:
+    """The kept candidates with their row ids; equal contents get ids of their own."""
+    copies: Counter[tuple[Id, Id]] = Counter()
     rows = []
     for candidate in kept:
-        completion = ids.hash_tokens(candidate.trajectory.token_ids)
-        content = ids.mint("c", ids.hash_tokens(candidate.prompt.token_ids), completion)
-        key = (candidate.prompt.prompt_id, completion)
-        row_id = ids.training_row_id("sft", candidate.prompt.prompt_id, [content], 1.0, copies[key])
-        copies[key] += 1
+        prompt = candidate.prompt
+        content = ids.content_id(prompt.token_ids, candidate.trajectory.token_ids)
+        copy = copies[prompt.prompt_id, content]
+        row_id = ids.training_row_id("sft", prompt.prompt_id, [content], 1.0, copy)
+        copies[prompt.prompt_id, content] += 1
         rows.append((row_id, candidate))
-    return rows, rows
+    return rows
 
 
 def rationalized_share(candidates: Sequence[Candidate], mixed: Mix) -> float:
