@@ -45,7 +45,8 @@ def pages(store: Store, names: Sequence[str]) -> list[Section]:
     for name in runs:
         rows = _gains(store, name, lines[name])
         if rows:
-            sections.append(_gain_section(f"{name}: against its base", rows))
+            title = f"{name}: against its base"
+            sections.append(Section(title, "The same questions, paired.", GAIN_HEAD, rows))
         sections += hint_sections(store, name)
     for other in runs[1:]:
         changed, operational = differences(configs[runs[0]], configs[other])
@@ -77,10 +78,6 @@ def _run_section(name: str, config: Any, lines: Sequence[RoundLine]) -> Section:
     )
     rows = [cells(line, slices) for line in lines]
     return Section(name, f"{header(config)}\n{kind} {what}", columns(lines), rows)
-
-
-def _gain_section(title: str, rows: Sequence[Sequence[str]]) -> Section:
-    return Section(title, "The same questions, paired.", GAIN_HEAD, rows)
 
 
 def hint_sections(store: Store, name: str) -> list[Section]:
