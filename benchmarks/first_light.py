@@ -23,7 +23,8 @@ from typing import Any
 from report.pages import as_text, hint_sections, paired
 from report.rounds import round_lines
 from report.text import text_table
-from store.db import Store, read
+from store.db import Store
+from store.transaction import read
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "first_light.json"

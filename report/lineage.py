@@ -4,7 +4,8 @@
 from report.runs import newest_run
 from report.text import text_table
 from stages.errors import StoreError
-from store.db import Store, read
+from store.db import Store
+from store.transaction import read
 
 
 def last_checkpoint(store: Store, run: str | None) -> str:

@@ -19,7 +19,8 @@ from report.rounds import (
 from report.runs import newest_run
 from report.text import markdown_table, text_table
 from stages.measures import paired_difference
-from store.db import Store, read
+from store.db import Store
+from store.transaction import read
 
 
 @dataclass(frozen=True, slots=True)

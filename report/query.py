@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from report.text import text_table, visible
-from store.db import Store, ask_user_sql
+from store.asking import ask_user_sql
+from store.db import Store
 
 WIDEST = 160
 

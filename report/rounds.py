@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stages.rows import SELF_MADE
-from store.db import Store, read
+from store.db import Store
+from store.transaction import read
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import difflib
 from typing import Any
 
 from stages.errors import ConfigError, StoreError
-from store.db import read
+from store.transaction import read
 
 
 def newest_run(connection: Any, run: str | None) -> str:

@@ -5,7 +5,8 @@ from typing import Any
 
 from report.runs import newest_run
 from report.text import visible
-from store.db import Store, read
+from store.db import Store
+from store.transaction import read
 
 
 def sample_lines(store: Store, run: str | None, count: int) -> list[str]:

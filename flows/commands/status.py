@@ -11,7 +11,8 @@ from flows.commands.common import StoreOption, age_line, store_path
 def status(store: StoreOption = None) -> None:
     """List the runs of the store and where each stands."""
     from report.text import text_table
-    from store.db import Store, read
+    from store.db import Store
+    from store.transaction import read
 
     place = Store(store_path(store))
     with place.reader() as connection:

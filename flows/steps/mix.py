@@ -20,7 +20,7 @@ from stages.rows import (
     Trajectory,
 )
 from stages.settings import identity_json
-from store.db import as_row
+from store.transaction import as_row
 
 WARN_RATIONALIZED = 0.5
 

@@ -10,7 +10,8 @@ from report.pages import as_markdown, as_text, hint_sections, pages, paired
 from report.rounds import round_lines
 from report.runs import newest_run
 from stages.errors import ConfigError, StoreError
-from store.db import Store, read
+from store.db import Store
+from store.transaction import read
 
 
 def test_a_page_has_a_section_for_the_run_and_one_for_its_gains(finished: Store) -> None:

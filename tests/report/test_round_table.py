@@ -20,7 +20,8 @@ from report.rounds import (
     trained_on,
 )
 from report.text import markdown_table, text_table
-from store.db import Store, read
+from store.db import Store
+from store.transaction import read
 
 SUMMARY: dict[str, Any] = {
     "run": "x", "round": 2, "model_id": None, "pass_at_1": 0.56789, "bound": 0.56789, "low": 0.5,

@@ -20,7 +20,7 @@ from typing import Any
 
 from stages import rows
 from stages.ids import Id, mint
-from store.db import Transaction
+from store.transaction import Transaction
 
 TOKENS = {"a1": 3, "a2": 4, "a3": 5, "r2": 6, "r3": 7, "b1": 2, "b2": 9, "b3": 1, "s": 8}
 POLICY = {"a": "M0", "r": "M0", "b": "M1", "x0": "M0", "x1": "M1", "x2": "M2"}

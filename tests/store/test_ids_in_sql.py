@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages import ids, rows
-from store.db import Transaction
+from store.transaction import Transaction
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 IDS = st.uuids()

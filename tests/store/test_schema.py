@@ -11,7 +11,8 @@ import pytest
 
 from stages import rows
 from stages.shards import arrow_schema
-from store.db import SCHEMA_VERSION, Store, table_of
+from store.db import SCHEMA_VERSION, Store
+from store.transaction import table_of
 
 ROW_TYPES = [
     found

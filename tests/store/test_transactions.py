@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from stages import ids, rows
 from stages.errors import StoreError
 from stages.rows import Problem, Trajectory, VerdictComponent
-from store.db import SCHEMA_VERSION, Store, Transaction, as_row, table_of
+from store.db import SCHEMA_VERSION, Store
+from store.transaction import Transaction, as_row, table_of
 
 
 def problem(number: int, split: str = "train") -> Problem:

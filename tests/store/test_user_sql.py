@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from stages.errors import ConfigError
-from store.db import Store, ask_user_sql
+from store.asking import ask_user_sql
+from store.db import Store
 
 READS = [
     "select version from store_info",

@@ -14,7 +14,7 @@ from small_history import named
 
 from stages import rows
 from stages.ids import Id, mint
-from store.db import Transaction
+from store.transaction import Transaction
 
 
 @pytest.fixture(scope="module")
