@@ -131,10 +131,20 @@ def _commit(r: Round, step: str, key: Id, output: Output, wall_s: float, work_s:
         for row_type, rows in output.rows:
             fresh = tx.insert(row_type, rows)
             new |= {values[0] for values in fresh if len(values) == 1}
+        uses = [(kind, id_) for kind, used in output.uses.items() for id_ in dict.fromkeys(used)]
+        asked = tx.ask("used_before", ids=[id_ for _, id_ in uses], run_id=r.run.run_id)
+        before = {(row["kind"], row["id"]) for row in asked}
         outputs = [
-            StepOutput(**r.place, step=step, kind=kind, id=id_, reused=id_ not in new)
-            for kind, used in output.uses.items()
-            for id_ in dict.fromkeys(used)
+            StepOutput(
+                **r.place,
+                run=r.run.name,
+                step=step,
+                kind=kind,
+                id=id_,
+                reused=id_ not in new,
+                first=(kind, id_) not in before,
+            )
+            for kind, id_ in uses
         ]
         tx.insert(StepOutput, outputs)
         for kind, message in output.events:

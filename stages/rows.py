@@ -16,6 +16,7 @@ Origin = Literal["self", "rationalized", "seed", "human", "teacher", "outside"]
 Purpose = Literal["train", "rationalize", "eval", "seed"]
 Status = Literal["correct", "wrong", "unjudged"]
 Finish = Literal["stop", "length"]
+Relation = Literal["init", "reference", "policy"]
 
 SELF_MADE: frozenset[Origin] = frozenset(("self", "rationalized"))
 
@@ -233,6 +234,16 @@ class TrainingUpdate:
     loss: float | None
 
 
+@keyed("update_id", "parent_id", "relation")
+class ModelParent:
+    """A model that an update's model rests on: start, reference, or a policy it learned from."""
+
+    model_id: Id
+    parent_id: Id
+    relation: Relation
+    update_id: Id
+
+
 @keyed("update_id", "training_row_id")
 class TrainingVisit:
     """How often the optimizer saw a row; a row without visits did not train the model."""
@@ -278,12 +289,17 @@ class Metric:
 
 @keyed("run_id", "round", "refresh", "step", "kind", "id")
 class StepOutput:
-    """A run's use of an artefact: which step of which round made it, or found it (`reused`)."""
+    """A run's use of an artefact: which step of which round made it, or found it (`reused`).
+
+    `first` is False where the run had used it in an earlier step.
+    """
 
     run_id: Id
+    run: str
     round: int
     refresh: int
     step: str
     kind: str
     id: Id
     reused: bool
+    first: bool

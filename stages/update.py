@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training rows and an updater to a checkpoint, and how often each row was visited."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -10,7 +10,15 @@ from stages import ids
 from stages.errors import UpdaterError
 from stages.ids import Id
 from stages.policies.checkpoint import model_id_of, publish
-from stages.rows import Prompt, TrainingRow, TrainingUpdate, TrainingVisit, Trajectory
+from stages.rows import (
+    ModelParent,
+    Prompt,
+    Relation,
+    TrainingRow,
+    TrainingUpdate,
+    TrainingVisit,
+    Trajectory,
+)
 from stages.settings import Settings
 from stages.updaters.base import Item, Plan, Progress, Updater
 
@@ -93,3 +101,28 @@ def update_rows(
         loss=loss,
     )
     return row, [TrainingVisit(update_id, row_id, count) for row_id, count in visits.items()]
+
+
+def model_parents(
+    update: TrainingUpdate, visits: Sequence[TrainingVisit], policies: Mapping[Id, Collection[Id]]
+) -> list[ModelParent]:
+    """What the update's model rests on: start, reference, and who sampled the rows it visited.
+
+    `policies` are the models that sampled the trajectories behind a training row, by its id.
+    """
+    sampled_by = {
+        policy
+        for visit in visits
+        if visit.visits > 0
+        for policy in policies.get(visit.training_row_id, ())
+    }
+    reference = [update.reference_model_id] if update.reference_model_id else []
+    parents: list[tuple[Id, Relation]] = [
+        (update.init_model_id, "init"),
+        *((model, "reference") for model in reference),
+        *((model, "policy") for model in sorted(sampled_by)),
+    ]
+    return [
+        ModelParent(update.model_id, parent, relation, update.update_id)
+        for parent, relation in parents
+    ]

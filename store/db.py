@@ -21,7 +21,7 @@ from stages.errors import LockedError, StoreError
 from stages.shards import sync_folder
 from store.transaction import Transaction, query
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 DuckDBError = duckdb.Error
 Say = Callable[[str], None]
 

@@ -39,6 +39,7 @@ comment on column run.created_at is 'When the run began';
 
 create table step_run (
     run_id uuid not null,
+    run varchar not null,
     round integer not null,
     refresh integer not null,
     step varchar not null,
@@ -51,6 +52,8 @@ create table step_run (
 );
 comment on table step_run is 'A committed step: it is never done again';
 comment on column step_run.run_id is 'The run';
+comment on column step_run.run is
+    'Its name, repeated here so that a question about one run reads that run''s rows alone';
 comment on column step_run.round is 'Round, from 1; 0 is the base';
 comment on column step_run.refresh is 'Refresh of the policy within the round, from 0';
 comment on column step_run.step is 'setup, generate, verify, rationalize, mix, update, evaluate';
@@ -62,21 +65,26 @@ comment on column step_run.work_s is 'Seconds of those inside the sampler, verif
 
 create table step_output (
     run_id uuid not null,
+    run varchar not null,
     round integer not null,
     refresh integer not null,
     step varchar not null,
     kind varchar not null,
     id uuid not null,
-    reused boolean not null
+    reused boolean not null,
+    first boolean not null
 );
-comment on table step_output is 'Which run used which artefact where; key: all columns but reused';
+comment on table step_output is
+    'Which run used which artefact where; key: run_id, round, refresh, step, kind, id';
 comment on column step_output.run_id is 'The run';
+comment on column step_output.run is 'Its name, repeated here as in step_run';
 comment on column step_output.round is 'Round of the step';
 comment on column step_output.refresh is 'Refresh of the step';
 comment on column step_output.step is 'Step that made or found the artefact';
 comment on column step_output.kind is 'Table of the artefact: trajectory, verdict, training_set, model …';
 comment on column step_output.id is 'Id of the artefact';
 comment on column step_output.reused is 'True where it was in the store already';
+comment on column step_output.first is 'True where this run had not used it in an earlier step';
 
 create table event (
     run_id uuid,
@@ -383,6 +391,20 @@ comment on column training_update.steps_done is 'Optimizer steps done';
 comment on column training_update.model_id is 'The model that came out';
 comment on column training_update.loss is 'Mean training loss over the last tenth of the steps';
 
+create table model_parent (
+    model_id uuid not null,
+    parent_id uuid not null,
+    relation varchar not null check (relation in ('init', 'reference', 'policy')),
+    update_id uuid not null
+);
+comment on table model_parent is
+    'What an update''s model rests on directly; key: update_id, parent_id, relation';
+comment on column model_parent.model_id is 'The model that came out';
+comment on column model_parent.parent_id is 'The model it rests on';
+comment on column model_parent.relation is
+    'init: the start; reference; policy: sampled a trajectory that the optimizer visited';
+comment on column model_parent.update_id is 'The update between them';
+
 create table training_visit (
     update_id uuid not null,
     training_row_id uuid not null,
@@ -474,23 +496,22 @@ comment on macro wilson_high is 'Upper end of the 95 % Wilson interval for c rig
 
 create view trajectory_fate as
 with used as (
-    select run_id, id as trajectory_id, min(round) as round
-    from step_output where kind = 'trajectory' group by all
+    select run, id as trajectory_id, round from step_output where kind = 'trajectory' and first
 ), judged as (
-    select s.run_id, s.round, v.trajectory_id, arg_max(v, v.attempt) as verdict
+    select s.run, s.round, v.trajectory_id, arg_max(v, v.attempt) as verdict
     from step_output s join verdict v on v.verdict_id = s.id
-    where s.kind = 'verdict' group by all
+    where s.kind = 'verdict' and not starts_with(s.step, 'reverify') group by all
 ), decided as (
-    select s.run_id, d.trajectory_id,
+    select s.run, d.trajectory_id,
            arg_min(d.kept, 2 * s.round + (s.step <> 'mix')::integer) as kept,
            arg_min(d.why, 2 * s.round + (s.step <> 'mix')::integer) as why
     from step_run s join decision d using (step_key) group by all
 ), membership as (
-    select s.run_id, r.trajectory_id, list(distinct r.training_set_id) as training_sets
+    select s.run, r.trajectory_id, list(distinct r.training_set_id) as training_sets
     from step_output s join training_row_trajectory r on r.training_set_id = s.id
     where s.kind = 'training_set' group by all
 ), trained as (
-    select s.run_id, r.trajectory_id, list(distinct u.model_id) as trained_models
+    select s.run, r.trajectory_id, list(distinct u.model_id) as trained_models
     from step_output s
     join training_update u on u.update_id = s.id
     join training_visit w on w.update_id = u.update_id and w.visits > 0
@@ -498,7 +519,7 @@ with used as (
         on r.training_set_id = u.training_set_id and r.training_row_id = w.training_row_id
     where s.kind = 'training_update' group by all
 )
-select t.trajectory_id, run.name as run, used.round, t.problem_id, t.purpose, t.origin, p.hinted,
+select t.trajectory_id, run, used.round, t.problem_id, t.purpose, t.origin, p.hinted,
        p.text as prompt, t.completion, judged.verdict.status as status,
        judged.verdict.score as score, judged.verdict.reason as reason,
        coalesce(decided.kept, false) as kept,
@@ -507,13 +528,12 @@ select t.trajectory_id, run.name as run, used.round, t.problem_id, t.purpose, t.
        coalesce(membership.training_sets, []) as training_sets,
        coalesce(trained.trained_models, []) as trained_models
 from used
-join run using (run_id)
 join trajectory t using (trajectory_id)
 join prompt p using (prompt_id)
-left join judged using (run_id, round, trajectory_id)
-left join decided using (run_id, trajectory_id)
-left join membership using (run_id, trajectory_id)
-left join trained using (run_id, trajectory_id);
+left join judged using (run, round, trajectory_id)
+left join decided using (run, trajectory_id)
+left join membership using (run, trajectory_id)
+left join trained using (run, trajectory_id);
 comment on view trajectory_fate is
     'One row per (run, trajectory): what it was, how it was judged, where it went';
 comment on column trajectory_fate.trajectory_id is 'The trajectory';
@@ -535,46 +555,66 @@ comment on column trajectory_fate.training_sets is 'Training sets of this run th
 comment on column trajectory_fate.trained_models is 'Models of this run whose optimizer visited it';
 
 create view lineage_edge as
-with used as (
-    select kind, id, run_id, min(round) as round from step_output group by all
-), edge as (
-    select 'problem' as src_kind, problem_id as src_id,
-           'trajectory' as dst_kind, trajectory_id as dst_id, 'asked' as relation from trajectory
-    union all
-    select 'model', model_id, 'trajectory', trajectory_id, 'sampled'
-    from trajectory where model_id is not null
-    union all
-    select 'trajectory', parent_id, 'trajectory', trajectory_id, relation from trajectory_parent
-    union all
-    select 'trajectory', trajectory_id, 'verdict', verdict_id, 'judged' from verdict
-    union all
-    select 'verifier', verifier_id, 'verdict', verdict_id, 'judged_by' from verdict
-    union all
-    select distinct 'trajectory', trajectory_id, 'training_set', training_set_id, role
-    from training_row_trajectory
-    union all
-    select 'training_set', training_set_id, 'training_update', update_id, 'data'
-    from training_update
-    union all
-    select 'model', init_model_id, 'training_update', update_id, 'init' from training_update
-    union all
-    select 'model', reference_model_id, 'training_update', update_id, 'reference'
-    from training_update where reference_model_id is not null
-    union all
-    select distinct 'trajectory', r.trajectory_id, 'training_update', u.update_id, 'trained'
-    from training_update u
-    join training_visit v on v.update_id = u.update_id and v.visits > 0
-    join training_row_trajectory r
-        on r.training_set_id = u.training_set_id and r.training_row_id = v.training_row_id
-    union all
-    select 'training_update', update_id, 'model', model_id, 'made' from training_update
-    union all
-    select 'model', model_id, 'evaluation', evaluation_id, 'measured' from evaluation
-)
-select e.src_kind, e.src_id, e.dst_kind, e.dst_id, e.relation, run.name as run, used.round
-from edge e
-join used on used.kind = e.dst_kind and used.id = e.dst_id
-join run using (run_id);
+select 'problem' as src_kind, t.problem_id as src_id, 'trajectory' as dst_kind, t.trajectory_id as dst_id,
+       'asked' as relation, s.run, s.round
+from step_output s join trajectory t on t.trajectory_id = s.id
+where s.kind = 'trajectory' and s.first
+union all
+select 'model' as src_kind, t.model_id as src_id, 'trajectory' as dst_kind, t.trajectory_id as dst_id,
+       'sampled' as relation, s.run, s.round
+from step_output s join trajectory t on t.trajectory_id = s.id
+where s.kind = 'trajectory' and s.first and t.model_id is not null
+union all
+select 'trajectory' as src_kind, p.parent_id as src_id, 'trajectory' as dst_kind, p.trajectory_id as dst_id,
+       p.relation as relation, s.run, s.round
+from step_output s join trajectory_parent p on p.trajectory_id = s.id
+where s.kind = 'trajectory' and s.first
+union all
+select 'trajectory' as src_kind, v.trajectory_id as src_id, 'verdict' as dst_kind, v.verdict_id as dst_id,
+       'judged' as relation, s.run, s.round
+from step_output s join verdict v on v.verdict_id = s.id
+where s.kind = 'verdict' and s.first
+union all
+select 'verifier' as src_kind, v.verifier_id as src_id, 'verdict' as dst_kind, v.verdict_id as dst_id,
+       'judged_by' as relation, s.run, s.round
+from step_output s join verdict v on v.verdict_id = s.id
+where s.kind = 'verdict' and s.first
+union all
+select distinct 'trajectory' as src_kind, x.trajectory_id as src_id, 'training_set' as dst_kind, x.training_set_id as dst_id,
+       x.role as relation, s.run, s.round
+from step_output s join training_row_trajectory x on x.training_set_id = s.id
+where s.kind = 'training_set' and s.first
+union all
+select 'training_set' as src_kind, u.training_set_id as src_id, 'training_update' as dst_kind, u.update_id as dst_id,
+       'data' as relation, s.run, s.round
+from step_output s join training_update u on u.update_id = s.id
+where s.kind = 'training_update' and s.first
+union all
+select 'model' as src_kind, u.init_model_id as src_id, 'training_update' as dst_kind, u.update_id as dst_id,
+       'init' as relation, s.run, s.round
+from step_output s join training_update u on u.update_id = s.id
+where s.kind = 'training_update' and s.first
+union all
+select 'model' as src_kind, u.reference_model_id as src_id, 'training_update' as dst_kind, u.update_id as dst_id,
+       'reference' as relation, s.run, s.round
+from step_output s join training_update u on u.update_id = s.id
+where s.kind = 'training_update' and s.first and u.reference_model_id is not null
+union all
+select distinct 'trajectory', x.trajectory_id, 'training_update', u.update_id, 'trained', s.run, s.round
+from step_output s
+join training_update u on u.update_id = s.id
+join training_visit v on v.update_id = u.update_id and v.visits > 0
+join training_row_trajectory x
+    on x.training_set_id = u.training_set_id and x.training_row_id = v.training_row_id
+where s.kind = 'training_update' and s.first
+union all
+select 'training_update', u.update_id, 'model', u.model_id, 'made', s.run, s.round
+from step_output s join training_update u on u.update_id = s.id
+where s.kind = 'training_update' and s.first
+union all
+select 'model', e.model_id, 'evaluation', e.evaluation_id, 'measured', s.run, s.round
+from step_output s join evaluation e on e.evaluation_id = s.id
+where s.kind = 'evaluation' and s.first;
 comment on view lineage_edge is 'One row per edge and run: what came from what';
 comment on column lineage_edge.src_kind is 'Kind of the source: problem, model, trajectory …';
 comment on column lineage_edge.src_id is 'Id of the source';
@@ -586,24 +626,12 @@ comment on column lineage_edge.run is 'Run that used the destination';
 comment on column lineage_edge.round is 'First round of that run that did';
 
 create view model_ancestry as
-with recursive parent as (
-    select model_id, init_model_id as parent_id from training_update
-    union
-    select model_id, reference_model_id from training_update where reference_model_id is not null
-    union
-    select distinct u.model_id, t.model_id
-    from training_update u
-    join training_visit v on v.update_id = u.update_id and v.visits > 0
-    join training_row_trajectory r
-        on r.training_set_id = u.training_set_id and r.training_row_id = v.training_row_id
-    join trajectory t using (trajectory_id)
-    where t.model_id is not null
-), walk (model_id, ancestor_id, depth) using key (model_id, ancestor_id) as (
-    select model_id, parent_id, 1 from parent where model_id <> parent_id
+with recursive walk (model_id, ancestor_id, depth) using key (model_id, ancestor_id) as (
+    select distinct model_id, parent_id, 1 from model_parent where model_id <> parent_id
     union
     select w.model_id, p.parent_id, w.depth + 1
     from walk w
-    join parent p on p.model_id = w.ancestor_id
+    join model_parent p on p.model_id = w.ancestor_id
     left join recurring.walk known
         on known.model_id = w.model_id and known.ancestor_id = p.parent_id
     where p.parent_id <> w.model_id and known.model_id is null
@@ -617,10 +645,10 @@ comment on column model_ancestry.depth is 'Least number of updates between them'
 
 create view mix_by_round as
 with used as (
-    select run_id, id as trajectory_id, min(round) as origin_round
-    from step_output where kind = 'trajectory' group by all
+    select run, id as trajectory_id, round as origin_round
+    from step_output where kind = 'trajectory' and first
 ), mixed as (
-    select s.run_id, s.round, used.origin_round, t.origin,
+    select s.run, s.round, used.origin_round, t.origin,
            count(distinct r.training_row_id) as rows, sum(r.tokens)::bigint as tokens
     from step_output s
     join training_row r on r.training_set_id = s.id
@@ -628,13 +656,13 @@ with used as (
         on x.training_set_id = r.training_set_id and x.training_row_id = r.training_row_id
         and x.role <> 'rejected'
     join trajectory t using (trajectory_id)
-    join used on used.run_id = s.run_id and used.trajectory_id = t.trajectory_id
+    join used on used.run = s.run and used.trajectory_id = t.trajectory_id
     where s.kind = 'training_set' and s.step = 'mix'
     group by all
 )
-select run.name as run, round, origin_round, origin, rows, tokens,
-       rows / sum(rows) over (partition by run_id, round) as share
-from mixed join run using (run_id);
+select run, round, origin_round, origin, rows, tokens,
+       rows / sum(rows) over (partition by run, round) as share
+from mixed;
 comment on view mix_by_round is
     'One row per (run, round, origin_round, origin): what each training set was mixed from';
 comment on column mix_by_round.run is 'Name of the run';
@@ -647,26 +675,26 @@ comment on column mix_by_round.share is 'Share of the set''s rows';
 
 create view problem_journey as
 with judged as (
-    select s.run_id, s.round, v.trajectory_id, arg_max(v.status, v.attempt) as status
+    select s.run, s.round, v.trajectory_id, arg_max(v.status, v.attempt) as status
     from step_output s join verdict v on v.verdict_id = s.id
-    where s.kind = 'verdict' group by all
+    where s.kind = 'verdict' and not starts_with(s.step, 'reverify') group by all
 ), counted as (
-    select j.run_id, t.problem_id, j.round, count(*) as n,
+    select j.run, t.problem_id, j.round, count(*) as n,
            count(*) filter (j.status = 'correct') as correct
     from judged j join trajectory t using (trajectory_id)
     where t.purpose in ('train', 'eval') group by all
 ), solved as (
     select *, coalesce(max(correct) over (
-        partition by run_id, problem_id order by round
+        partition by run, problem_id order by round
         rows between unbounded preceding and 1 preceding), 0) > 0 as before
     from counted
 )
-select run.name as run, problem_id, round, n, correct,
+select run, problem_id, round, n, correct,
        case when correct > 0 and before then 'kept'
             when correct > 0 then 'new'
             when before then 'lost'
             else 'never' end as state
-from solved join run using (run_id);
+from solved;
 comment on view problem_journey is
     'One row per (run, problem, round) in which it was answered without a hint';
 comment on column problem_journey.run is 'Name of the run';
@@ -679,9 +707,9 @@ comment on column problem_journey.state is
 
 create view round_summary as
 with rounds as (
-    select run_id, round, sum(wall_s) as wall_s from step_run group by all
+    select run, round, sum(wall_s) as wall_s from step_run group by all
 ), measured as (
-    select s.run_id, s.round, any_value(e.model_id) as model_id, any_value(e.n) as n,
+    select s.run, s.round, any_value(e.model_id) as model_id, any_value(e.n) as n,
            max(m.value) filter (m.name = 'pass_at_1') as pass_at_1,
            max(m.low) filter (m.name = 'pass_at_1') as low,
            max(m.high) filter (m.name = 'pass_at_1') as high,
@@ -694,49 +722,47 @@ with rounds as (
     join metric m on m.evaluation_id = e.evaluation_id and m.slice = 'all'
     where s.kind = 'evaluation' and s.step = 'evaluate' group by all
 ), made as (
-    select s.run_id, s.round, any_value(u.model_id) as model_id
+    select s.run, s.round, any_value(u.model_id) as model_id
     from step_output s join training_update u on u.update_id = s.id
     where s.kind = 'training_update' group by all
 ), first_use as (
-    select run_id, id as trajectory_id, min(round) as round
-    from step_output where kind = 'trajectory' group by all
+    select run, id as trajectory_id, round from step_output where kind = 'trajectory' and first
 ), decided as (
-    select s.run_id, s.round,
+    select s.run, s.round,
            count(*) filter (d.kept and t.origin = 'self' and s.step = 'mix') as kept,
            count(*) filter (d.kept and t.origin = 'rationalized' and s.step = 'mix')
                as rationalized,
            count(*) filter (d.why = 'hint_leak' and s.step = 'rationalize') as hint_leaks
     from step_run s
     join decision d using (step_key)
-    join first_use f on f.run_id = s.run_id and f.round = s.round
+    join first_use f on f.run = s.run and f.round = s.round
         and f.trajectory_id = d.trajectory_id
     join trajectory t on t.trajectory_id = d.trajectory_id
     group by all
 ), judged as (
-    select s.run_id, s.round, v.trajectory_id, arg_max(v.status, v.attempt) as status
+    select s.run, s.round, v.trajectory_id, arg_max(v.status, v.attempt) as status
     from step_output s join verdict v on v.verdict_id = s.id
-    where s.kind = 'verdict' group by all
+    where s.kind = 'verdict' and not starts_with(s.step, 'reverify') group by all
 ), unjudged as (
-    select run_id, round, count(*) filter (status = 'unjudged') as unjudged
+    select run, round, count(*) filter (status = 'unjudged') as unjudged
     from judged group by all
 ), sampled as (
-    select s.run_id, s.round, sum(len(t.token_ids))::bigint as tokens
+    select s.run, s.round, sum(len(t.token_ids))::bigint as tokens
     from step_output s join trajectory t on t.trajectory_id = s.id
     where s.kind = 'trajectory' and not s.reused and t.purpose in ('train', 'rationalize')
     group by all
 )
-select run.name as run, round, coalesce(measured.model_id, made.model_id) as model_id,
+select run, round, coalesce(measured.model_id, made.model_id) as model_id,
        pass_at_1, low, high, k, pass_at_k, maj_at_k, n,
        coalesce(kept, 0) as kept, coalesce(rationalized, 0) as rationalized,
        coalesce(hint_leaks, 0) as hint_leaks, coalesce(unjudged, 0) as unjudged,
        coalesce(tokens, 0) as tokens, wall_s, bound
 from rounds
-join run using (run_id)
-left join measured using (run_id, round)
-left join made using (run_id, round)
-left join decided using (run_id, round)
-left join unjudged using (run_id, round)
-left join sampled using (run_id, round);
+left join measured using (run, round)
+left join made using (run, round)
+left join decided using (run, round)
+left join unjudged using (run, round)
+left join sampled using (run, round);
 comment on view round_summary is 'One row per (run, round); round 0 is the base';
 comment on column round_summary.run is 'Name of the run';
 comment on column round_summary.round is 'The round';

@@ -2,7 +2,7 @@
 """The updater trains on a round's training set; the checkpoint gets its model row."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from flows.commit import Done, Output, Workspace, once
@@ -11,9 +11,17 @@ from flows.steps.base import step, unique
 from stages import ids
 from stages.ids import Id
 from stages.policies.checkpoint import is_complete, model_row
-from stages.rows import Model, Prompt, TrainingRow, TrainingUpdate, TrainingVisit, Trajectory
+from stages.rows import (
+    Model,
+    ModelParent,
+    Prompt,
+    TrainingRow,
+    TrainingUpdate,
+    TrainingVisit,
+    Trajectory,
+)
 from stages.settings import identity_json
-from stages.update import items_of, update_rows
+from stages.update import items_of, model_parents, update_rows
 from stages.update import update as train
 from stages.updaters import Item, Plan
 
@@ -50,7 +58,7 @@ def _has_checkpoint(r: Round, source: Mapping[str, Any]) -> bool:
 
 def _make(r: Round, space: Workspace, init: Id) -> Output:
     run, config = r.run, r.run.config.update
-    training_set, items = _items(r)
+    training_set, items, policies = _items(r)
     plan = Plan(
         steps=_planned_steps(r),
         seed=_seed(r),
@@ -80,24 +88,31 @@ def _make(r: Round, space: Workspace, init: Id) -> Output:
             (Model, [model_row(folder, "update", run.store.folder)]),
             (TrainingUpdate, [row]),
             (TrainingVisit, visited),
+            (ModelParent, model_parents(row, visited, policies)),
         ],
         {"training_update": [row.update_id], "model": [row.model_id]},
     )
 
 
-def _items(r: Round) -> tuple[Id, Sequence[Item]]:
+def _items(r: Round) -> tuple[Id, Sequence[Item], Mapping[Id, Collection[Id]]]:
+    """The training set with its items, and who sampled what stands behind each."""
     with r.run.store.transaction() as tx:
         (used,) = tx.ask("step_outputs", **r.place, step="mix", kind="training_set")
         set_id: Id = used["id"]
         rows = tx.rows(TrainingRow, "training_rows", training_set_id=set_id)
         links = tx.ask("training_trajectories", training_set_id=set_id)
+        sampled = tx.ask("training_policies", training_set_id=set_id)
         prompts = tx.rows(Prompt, "prompts_by_id", ids=unique(row.prompt_id for row in rows))
         behind = tx.rows(
             Trajectory, "trajectories_by_id", ids=unique(link["trajectory_id"] for link in links)
         )
     by_id = {row.trajectory_id: row for row in behind}
-    return set_id, items_of(
+    items = items_of(
         rows,
         {prompt.prompt_id: prompt for prompt in prompts},
         {link["training_row_id"]: by_id[link["trajectory_id"]] for link in links},
     )
+    policies: dict[Id, set[Id]] = {}
+    for link in sampled:
+        policies.setdefault(link["training_row_id"], set()).add(link["model_id"])
+    return set_id, items, policies

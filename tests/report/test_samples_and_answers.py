@@ -34,7 +34,9 @@ def tricked(tmp_path: Path) -> Store:
         trick = replace(row, trajectory_id=small_history.named("trick"), completion=SCREEN_TRICKS)
         tx.insert(Trajectory, [trick])
         run = small_history.mint("r", "one")
-        used = StepOutput(run, 1, 0, "generate", "trajectory", trick.trajectory_id, False)
+        used = StepOutput(
+            run, "one", 1, 0, "generate", "trajectory", trick.trajectory_id, False, True
+        )
         tx.insert(StepOutput, [used])
     return store
 

@@ -227,6 +227,15 @@ def _update(tx: Transaction, label: str) -> None:
         rows.TrainingVisit(named(label), row_id(of), count)
         for of, count in VISITS[label].items()
     ])  # fmt: skip
+    visited = {policy_of(of) for of, count in VISITS[label].items() if count} - {None}
+    tx.insert(rows.ModelParent, [
+        rows.ModelParent(named(result), named(parent), relation, named(label))  # type: ignore[arg-type]
+        for parent, relation in [
+            (init, "init"),
+            *([(reference, "reference")] if reference else []),
+            *((str(policy), "policy") for policy in sorted(map(str, visited))),
+        ]
+    ])  # fmt: skip
 
 
 def _evaluation(tx: Transaction, label: str, model: str, value: float) -> None:
@@ -252,8 +261,16 @@ def _step(tx: Transaction, run: str, number: int, step: str, outputs: Sequence[s
     verdicts = [v for label in judged for v in verdicts_of(label)] if step != "generate" else []
     made = [*verdicts] if step == "verify" else [*outputs, *verdicts]
     again = run == "two" and shared
+    used = {
+        (kind, id_)
+        for (of, earlier), steps in STEPS.items()
+        if of == run and earlier < number
+        for labels in steps.values()
+        for kind, id_ in ((kind_of(label), named(label)) for label in labels)
+    }
     tx.insert(rows.StepOutput, [
-        rows.StepOutput(**place, kind=kind_of(label), id=named(label), reused=again)
+        rows.StepOutput(**place, run=run, kind=kind_of(label), id=named(label), reused=again,
+                        first=(kind_of(label), named(label)) not in used)
         for label in made
     ])  # fmt: skip
     tx.append("commit_step", **place, step_key=mint("k", key), reused=again, wall_s=1.5, work_s=1.0)

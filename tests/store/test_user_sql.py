@@ -47,7 +47,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("sql", READS)
 def test_one_statement_that_reads_is_answered(store: Store, sql: str) -> None:
-    assert ask_user_sql(store, sql).to_pylist() == [{"version": 1}]
+    assert ask_user_sql(store, sql).to_pylist() == [{"version": 2}]
 
 
 @pytest.mark.parametrize("sql", REFUSED)

@@ -338,7 +338,10 @@ def write_mix(tx: Transaction, sources: list[tuple[Any, int, int]]) -> None:
         "begin_run",
         run_id=run, name="mixed", recipe="star", config="{}", identity="{}", manifest="{}",
     )  # fmt: skip
-    tx.insert(rows.StepOutput, [rows.StepOutput(run, 3, 0, "mix", "training_set", held, False)])
+    tx.insert(
+        rows.StepOutput,
+        [rows.StepOutput(run, "mixed", 3, 0, "mix", "training_set", held, False, True)],
+    )
     for number, (origin, round_, tokens) in enumerate(sources):
         row, slot, some = mint("i", number), mint("t", number), mint("q", number)
         tx.insert(rows.Trajectory, [rows.Trajectory(
@@ -347,7 +350,7 @@ def write_mix(tx: Transaction, sources: list[tuple[Any, int, int]]) -> None:
         )])  # fmt: skip
         tx.insert(
             rows.StepOutput,
-            [rows.StepOutput(run, round_, 0, "generate", "trajectory", slot, False)],
+            [rows.StepOutput(run, "mixed", round_, 0, "generate", "trajectory", slot, False, True)],
         )
         tx.insert(
             rows.TrainingRow,
