@@ -14,6 +14,7 @@ from flows.commands.lineage import lineage
 from flows.commands.report import report
 from flows.commands.run import run
 from flows.commands.samples import samples
+from flows.commands.snapshot import snapshot
 from flows.commands.sql import sql
 from flows.commands.status import status
 from report.text import visible
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, status, report, samples, sql, lineage):
+for command in (run, status, report, samples, sql, lineage, snapshot):
     app.command()(command)
 
 

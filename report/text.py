@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables as plain text and as Markdown."""
+"""Tables as plain text and as Markdown, sizes, text that is safe on a terminal."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,15 @@ from collections.abc import Sequence
 def visible(text: str) -> str:
     """Text on one line with control characters made visible: no model text moves the cursor."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def size(bytes_: float) -> str:
+    """Bytes as people read them: 12.3 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if bytes_ < 1000:
+            return f"{bytes_:.0f} B" if unit == "B" else f"{bytes_:.1f} {unit}"
+        bytes_ /= 1000
+    return f"{bytes_:.1f} TB"
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

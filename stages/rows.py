@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All row types, in the order in which a round makes them.
+"""All row types: Problem → Prompt → Trajectory → Verdict → Decision → TrainingRow → Update → …
 
-Problem → Prompt → Trajectory → Verdict → Decision → TrainingRow → Update → Model → Evaluation.
-Each class is one table of the store: same name in snake case, same columns (a test compares
-them). `@keyed` names the columns that make a row one of a kind (its `KEY`). Rows are frozen and
-join by id, never by position.
+Each class is one table of the store: same name in snake case, same columns (a test compares).
+`@keyed` names the columns of its `KEY`. Rows are frozen and join by id, never by position.
 """
 
 from typing import Literal
@@ -246,7 +244,7 @@ class ModelParent:
 
 @keyed("update_id", "training_row_id")
 class TrainingVisit:
-    """How often the optimizer saw a row; a row without visits did not train the model."""
+    """How often the optimizer saw a row; without a visit it did not train the model."""
 
     update_id: Id
     training_row_id: Id
@@ -289,10 +287,7 @@ class Metric:
 
 @keyed("run_id", "round", "refresh", "step", "kind", "id")
 class StepOutput:
-    """A run's use of an artefact: which step of which round made it, or found it (`reused`).
-
-    `first` is False where the run had used it in an earlier step.
-    """
+    """A run's use of an artefact; `reused`: not new to the store, `first`: new to the run."""
 
     run_id: Id
     run: str

@@ -8,7 +8,6 @@ Readers get a copy beside the store, renamed into place, and never stop a run.
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,9 +18,10 @@ import duckdb
 
 from stages.errors import LockedError, StoreError
 from stages.shards import sync_folder
+from store.files import copy_file
 from store.transaction import Transaction, query
+from store.versions import SCHEMA_VERSION, ddl, migrations, surface, table_comments
 
-SCHEMA_VERSION = 2
 DuckDBError = duckdb.Error
 Say = Callable[[str], None]
 
@@ -37,7 +37,7 @@ _READER: dict[str, Any] = {
 class Store:
     """A store file; every method opens it, does one thing and closes it."""
 
-    def __init__(self, path: Path, say: Say | None = None, patience_s: float = 600.0) -> None:
+    def __init__(self, path: Path, say: Say | None = None, patience_s: float = 60.0) -> None:
         self.path = path
         self._say = say or (lambda message: None)
         self._patience_s = patience_s
@@ -58,16 +58,60 @@ class Store:
         return self.path.with_name(f"{self.stem}.snapshot.duckdb")
 
     def create(self) -> None:
-        """Make the file with its schema if it is not there; refuse one of another version."""
+        """Make the file if it is not there; bring one of an older schema up to this one's."""
         if not self.path.exists():
             self._create()
         with self.transaction() as tx:
-            (found,) = tx.ask("store_version")
-        if found["version"] != SCHEMA_VERSION:
+            found = self._version(tx)
+        if found < SCHEMA_VERSION:
+            self._migrate(found)
+
+    def _version(self, tx: Transaction) -> int:
+        """The file's schema; StoreError where it is newer than this starloop, or none of ours."""
+        try:
+            (row,) = tx.ask("store_version")
+        except duckdb.CatalogException as error:
             raise StoreError(
-                f"store {self.path} has schema {found['version']}, this starloop writes "
-                f"{SCHEMA_VERSION}: use the starloop that made it, or another --store"
+                f"{self.path} is a DuckDB file but no store of starloop's: name another with "
+                "--store or STARLOOP_STORE"
+            ) from error
+        found = int(row["version"])
+        if found > SCHEMA_VERSION:
+            raise StoreError(
+                f"store {self.path} has schema {found}, this starloop writes {SCHEMA_VERSION}: use "
+                "the newer starloop that made it, or another --store"
             )
+        return found
+
+    def _migrate(self, found: int) -> None:
+        """Back the file up, then go from schema to schema, one transaction each."""
+        backup = self.path.with_name(f"{self.stem}.schema-{found}.duckdb")
+        draft = self.path.with_name(f"{self.stem}.{os.getpid()}.tmp")
+        connection = self._connect()
+        try:
+            found = self._version(Transaction(connection))
+            connection.execute("checkpoint")
+            if found < SCHEMA_VERSION:
+                copy_file(self.path, draft)
+                draft.rename(backup)
+                sync_folder(self.folder)
+            for number, statements in migrations(found):
+                connection.execute("begin")
+                connection.execute(statements)
+                if number == SCHEMA_VERSION:
+                    connection.execute(table_comments() + surface())
+                connection.execute(query("set_version"), {"version": number})
+                connection.execute("commit")
+                connection.execute("checkpoint")
+                self._say(f"store {self.path} brought to schema {number}; as it was: {backup.name}")
+        except (OSError, duckdb.Error) as error:
+            raise StoreError(
+                f"store {self.path} cannot be brought to schema {SCHEMA_VERSION} ({error}): it is "
+                "as it was; make room or mend the disk and run the same command again"
+            ) from error
+        finally:
+            draft.unlink(missing_ok=True)
+            connection.close()
 
     def _create(self) -> None:
         from importlib.metadata import version
@@ -76,7 +120,7 @@ class Store:
         draft = self.path.with_name(f"{self.stem}.{os.getpid()}.tmp")
         connection = duckdb.connect(str(draft), config=_WRITER)
         connection.execute("begin")
-        connection.execute((Path(__file__).parent / "schema.sql").read_text())
+        connection.execute(ddl())
         connection.execute(
             query("begin_store"), {"version": SCHEMA_VERSION, "made_by": version("starloop")}
         )
@@ -109,7 +153,7 @@ class Store:
         connection = self._connect()
         try:
             connection.execute("checkpoint")
-            shutil.copyfile(self.path, draft)
+            copy_file(self.path, draft)
             draft.rename(self.copy)
         except (OSError, duckdb.Error) as error:
             draft.unlink(missing_ok=True)
@@ -130,6 +174,7 @@ class Store:
                 "with --store or STARLOOP_STORE"
             )
         if not self.copy.exists():
+            self.create()
             self.snapshot()
         try:
             # Attached, not opened: DuckDB hands out an open file again by its path, and a copy that
@@ -138,6 +183,7 @@ class Store:
             path = str(self.copy).replace("'", "''")
             connection.execute(f"attach '{path}' as store (read_only)")
             connection.execute("use store")
+            self._refuse_old_copy(connection)
             connection.execute("set enable_external_access = false")
             connection.execute("set lock_configuration = true")
             return connection
@@ -147,8 +193,17 @@ class Store:
                 f"({str(error).splitlines()[0]}): delete it, it is made anew from the store"
             ) from error
 
+    def _refuse_old_copy(self, connection: duckdb.DuckDBPyConnection) -> None:
+        found = self._version(Transaction(connection))
+        if found < SCHEMA_VERSION:
+            raise StoreError(
+                f"the readers' copy {self.copy} has schema {found}, this starloop reads "
+                f"{SCHEMA_VERSION}: `starloop snapshot` brings store and copy up to it, a backup "
+                "is kept"
+            )
+
     def _connect(self) -> duckdb.DuckDBPyConnection:
-        deadline, pause, told = time.monotonic() + self._patience_s, 0.02, False
+        begun, pause, tell_after = time.monotonic(), 0.02, 1.0
         while True:
             try:
                 return duckdb.connect(str(self.path), config=_WRITER)
@@ -157,14 +212,15 @@ class Store:
                 if "Could not set lock" not in str(error):
                     raise StoreError(_first_line(error, self.path)) from error
                 who = f"process {holder[1]}" if holder else "another process"
-                if time.monotonic() > deadline:
+                waited = time.monotonic() - begun
+                if waited > self._patience_s:
                     raise LockedError(
                         f"store {self.path} is held by {who}: end it or close its connection, "
                         "then run again"
                     ) from error
-                if not told and pause > 0.5:
+                if waited > tell_after:
                     self._say(f"waiting for the store: {who} has {self.path} open")
-                    told = True
+                    tell_after += 300.0
                 time.sleep(pause)
                 pause = min(pause * 1.5, 2.0)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`starloop run`: begin a run, or go on with it."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +46,6 @@ def run(
 
     screen = Screen()
     try:
-        run_rounds(run_name, resolved, Store(path, screen.say), screen)
+        run_rounds(run_name, resolved, Store(path, screen.say, math.inf), screen)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted: the same command goes on from here") from stop

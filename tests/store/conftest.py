@@ -10,12 +10,11 @@ import pytest
 from hypothesis import settings
 
 from store.db import Store
+from store.versions import ddl
 
 # The machines that run this have busy neighbours: a slow example is no fault.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
-
-SCHEMA = Path(__file__).resolve().parents[2] / "store" / "schema.sql"
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +35,6 @@ def store(tmp_path: Path, empty_store: Path) -> Store:
 def schema() -> Iterator[duckdb.DuckDBPyConnection]:
     """The schema in memory: tests that write begin a transaction and roll it back."""
     connection = duckdb.connect()
-    connection.execute(SCHEMA.read_text())
+    connection.execute(ddl())
     yield connection
     connection.close()

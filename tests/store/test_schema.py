@@ -11,8 +11,9 @@ import pytest
 
 from stages import rows
 from stages.shards import arrow_schema
-from store.db import SCHEMA_VERSION, Store
+from store.db import Store
 from store.transaction import table_of
+from store.versions import SCHEMA_VERSION
 
 ROW_TYPES = [
     found

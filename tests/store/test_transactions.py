@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from stages import ids, rows
 from stages.errors import StoreError
 from stages.rows import Problem, Trajectory, VerdictComponent
-from store.db import SCHEMA_VERSION, Store
+from store.db import Store
 from store.transaction import Transaction, as_row, table_of
+from store.versions import SCHEMA_VERSION
 
 
 def problem(number: int, split: str = "train") -> Problem:

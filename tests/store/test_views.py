@@ -14,6 +14,7 @@ from small_history import named
 
 from stages import rows
 from stages.ids import Id, mint
+from stages.update import model_parents
 from store.transaction import Transaction
 
 
@@ -250,16 +251,19 @@ def write_update(tx: Transaction, number: int, model: Id, parent: Id, how: str) 
     start = parent if how == "init" else model
     of = [mint(letter, number) for letter in "uyitqpc"]
     update, held, row, slot, prompt, problem, content = of
-    tx.insert(rows.TrainingUpdate, [rows.TrainingUpdate(
+    made = rows.TrainingUpdate(
         update, start, parent if how == "reference" else None, held, None, "tally", "{}", 0, 1, 1,
         model, None,
-    )])  # fmt: skip
-    tx.insert(rows.TrainingVisit, [rows.TrainingVisit(update, row, int(how == "trained"))])
+    )  # fmt: skip
+    visits = [rows.TrainingVisit(update, row, int(how == "trained"))]
+    tx.insert(rows.TrainingUpdate, [made])
+    tx.insert(rows.TrainingVisit, visits)
     tx.insert(
         rows.TrainingRowTrajectory,
         [rows.TrainingRowTrajectory(held, row, slot, "completion", 1.0, None)],
     )
     policy = parent if how in ("trained", "unvisited") else None
+    tx.insert(rows.ModelParent, model_parents(made, visits, {row: [policy] if policy else []}))
     tx.insert(rows.Trajectory, [rows.Trajectory(
         slot, content, problem, prompt, policy, None, "train", "self", None, 0, "", (), None,
         "stop", None, None, None, None,
