@@ -82,7 +82,8 @@ WHEN = {"run", "step_run", "event"}  # what tells when things ran, not what was 
 def facts(store: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of a store but those that tell when; step outputs without run and reuse."""
     tables = {name: rows for name, rows in contents(store).items() if name not in WHEN}
-    tables["step_output"] = sorted((row[1:-1] for row in tables["step_output"]), key=repr)
+    outputs = (row[2:7] + row[8:] for row in tables["step_output"])  # … run, …, reused, first
+    tables["step_output"] = sorted(outputs, key=repr)
     return tables
 
 

@@ -82,7 +82,7 @@ def test_more_rounds_go_on_and_leave_what_was_there(copied: Path) -> None:
     assert ended.out.startswith("going on with run try at round 3 of 3\n")
     after = contents(copied)
     assert gone(before, after) == {}
-    new = {(row[1], row[3]) for row in missing(after["step_run"], before["step_run"])}
+    new = {(row[2], row[4]) for row in missing(after["step_run"], before["step_run"])}
     steps = ("generate", "verify", "rationalize", "mix", "update", "evaluate")
     assert new == {(3, step) for step in steps}
     assert ask(copied, "select max(steps_done) from training_update") == [(43,)]  # ⌊30 × 1.2²⌋
