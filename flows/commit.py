@@ -19,6 +19,7 @@ from stages.errors import SlotConflict, StoreError
 from stages.ids import Id
 from stages.rows import StepOutput
 from stages.settings import canonical
+from store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,34 +128,48 @@ def _take_over(r: Round, step: str, key: Id, source: Mapping[str, Any], begun: f
 
 def _commit(r: Round, step: str, key: Id, output: Output, wall_s: float, work_s: float) -> None:
     with r.run.store.transaction() as tx:
-        new: set[Id] = set()
-        for row_type, rows in output.rows:
-            fresh = tx.insert(row_type, rows)
-            new |= {values[0] for values in fresh if len(values) == 1}
-        uses = [(kind, id_) for kind, used in output.uses.items() for id_ in dict.fromkeys(used)]
-        asked = tx.ask("used_before", ids=[id_ for _, id_ in uses], run_id=r.run.run_id)
-        before = {(row["kind"], row["id"]) for row in asked}
-        outputs = [
-            StepOutput(
-                **r.place,
-                run=r.run.name,
-                step=step,
-                kind=kind,
-                id=id_,
-                reused=id_ not in new,
-                first=(kind, id_) not in before,
-            )
-            for kind, id_ in uses
-        ]
-        tx.insert(StepOutput, outputs)
-        for kind, message in output.events:
-            tx.append("add_event", **r.place, kind=kind, message=message, detail=None)
-        tx.append(
-            "commit_step",
-            **r.place,
+        store_step(tx, r.run.name, r.place, step, key, output, wall_s, work_s)
+
+
+def store_step(
+    tx: Transaction,
+    run: str,
+    place: Mapping[str, Any],
+    step: str,
+    key: Id,
+    output: Output,
+    wall_s: float,
+    work_s: float,
+) -> None:
+    """Write a step at `place` (run_id, round, refresh) whole: rows, outputs, events, its mark."""
+    new: set[Id] = set()
+    for row_type, rows in output.rows:
+        fresh = tx.insert(row_type, rows)
+        new |= {values[0] for values in fresh if len(values) == 1}
+    uses = [(kind, id_) for kind, used in output.uses.items() for id_ in dict.fromkeys(used)]
+    asked = tx.ask("used_before", ids=[id_ for _, id_ in uses], run_id=place["run_id"])
+    before = {(row["kind"], row["id"]) for row in asked}
+    outputs = [
+        StepOutput(
+            **place,
+            run=run,
             step=step,
-            step_key=key,
-            reused=False,
-            wall_s=wall_s,
-            work_s=work_s,
+            kind=kind,
+            id=id_,
+            reused=id_ not in new,
+            first=(kind, id_) not in before,
         )
+        for kind, id_ in uses
+    ]
+    tx.insert(StepOutput, outputs)
+    for kind, message in output.events:
+        tx.append("add_event", **place, kind=kind, message=message, detail=None)
+    tx.append(
+        "commit_step",
+        **place,
+        step=step,
+        step_key=key,
+        reused=False,
+        wall_s=wall_s,
+        work_s=work_s,
+    )
