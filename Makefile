@@ -48,6 +48,6 @@ check: $(READY) ## Lint, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 bench-first-light: $(READY) ## Figures of the first recipe
-	$(BIN)/python benchmarks/first_light.py
+	$(BIN)/python -m benchmarks.first_light
 
 .PHONY: help setup star rejection try status report samples sql lineage test test-slow test-all check bench-first-light

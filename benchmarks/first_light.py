@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of the first recipe: STaR on addition, and two arms that differ in one key each.
 
-    python benchmarks/first_light.py             clone, set up, run, compare, print, write
-    python benchmarks/first_light.py --installed the same with this environment, no clone
-    python benchmarks/first_light.py --seeds 0 1 2 --installed    a table over seeds
+    python -m benchmarks.first_light             clone, set up, run, compare, print, write
+    python -m benchmarks.first_light --installed the same with this environment, no clone
+    python -m benchmarks.first_light --seeds 0 1 2 --installed    a table over seeds
 
 Everything happens in a temporary folder. Results go to `benchmarks/results/first_light.json`.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.figures import Figure, show_and_write
 from report.pages import as_text, hint_sections, paired
 from report.rounds import round_lines
 from report.text import text_table
@@ -27,25 +25,12 @@ from store.db import Store
 from store.transaction import read
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "first_light.json"
 ROUNDS = 5
 ARMS = {
     "star": [],
     "no-rationalization": ["rationalize.enabled=false"],
     "constant-steps": ["update.steps.growth=1.0"],
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A measured value against its bar; `holds` is None where there is no bar."""
-
-    value: float | str
-    unit: str
-    bar: str | None = None
-    holds: bool | None = None
-    against: str | None = None
-    seeds: Sequence[int] = (0,)
 
 
 def main() -> None:
@@ -69,9 +54,7 @@ def main() -> None:
             figures |= {name + label: figure for name, figure in found.items()}
             print(arm_table(store), end="\n\n")
             print(as_text(hint_sections(store, "star")), end="\n\n")
-    print(figure_table(figures))
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps({name: asdict(f) for name, f in figures.items()}, indent=1))
+    show_and_write("first_light", figures)
 
 
 def clone_and_set_up(place: Path, figures: dict[str, Figure]) -> Path:
@@ -177,15 +160,6 @@ def arm_table(store: Store) -> str:
             kept = [str(s["kept"]), str(s["rationalized"])]
             rows.append([arm, str(s["round"]), f"{s['pass_at_1']:.3f}", *lengths, *kept])
     return text_table(head, rows)
-
-
-def figure_table(figures: dict[str, Figure]) -> str:
-    """The figures for a person."""
-    verdict = {True: "holds", False: "MISSED", None: "–"}
-    rows = [
-        [name, f"{f.value} {f.unit}", f.bar or "–", verdict[f.holds]] for name, f in figures.items()
-    ]
-    return text_table(["figure", "value", "bar", ""], rows)
 
 
 if __name__ == "__main__":

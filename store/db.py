@@ -39,6 +39,7 @@ class Store:
 
     def __init__(self, path: Path, say: Say | None = None, patience_s: float = 60.0) -> None:
         self.path = path
+        self.waited_s = 0.0  # for other processes to let go of the file
         self._say = say or (lambda message: None)
         self._patience_s = patience_s
 
@@ -166,8 +167,13 @@ class Store:
         sync_folder(self.folder)
         return self.copy
 
-    def reader(self) -> duckdb.DuckDBPyConnection:
-        """A read-only, locked-down connection to the copy (made now if there is none)."""
+    def reader(
+        self, memory: str | None = None, threads: int | None = None
+    ) -> duckdb.DuckDBPyConnection:
+        """A read-only, locked-down connection to the copy (made now if there is none).
+
+        `memory` (`4GB`) and `threads` bound what its queries take; None leaves DuckDB's default.
+        """
         if not self.path.exists():
             raise StoreError(
                 f"there is no store at {self.path}: start a run first (`make star`), or name one "
@@ -179,7 +185,9 @@ class Store:
         try:
             # Attached, not opened: DuckDB hands out an open file again by its path, and a copy that
             # was renamed into place would not be seen while an older reader is open.
-            connection = duckdb.connect(config=_READER)
+            limits = {"memory_limit": memory, "threads": threads}
+            given = {name: value for name, value in limits.items() if value is not None}
+            connection = duckdb.connect(config={**_READER, **given})
             path = str(self.copy).replace("'", "''")
             connection.execute(f"attach '{path}' as store (read_only)")
             connection.execute("use store")
@@ -206,7 +214,7 @@ class Store:
         begun, pause, tell_after = time.monotonic(), 0.02, 1.0
         while True:
             try:
-                return duckdb.connect(str(self.path), config=_WRITER)
+                connection = duckdb.connect(str(self.path), config=_WRITER)
             except duckdb.Error as error:
                 holder = re.search(r"PID (\d+)", str(error))
                 if "Could not set lock" not in str(error):
@@ -223,6 +231,9 @@ class Store:
                     tell_after += 300.0
                 time.sleep(pause)
                 pause = min(pause * 1.5, 2.0)
+            else:
+                self.waited_s += time.monotonic() - begun if pause > 0.02 else 0.0
+                return connection
 
 
 def _first_line(error: duckdb.Error, path: Path) -> str:

@@ -378,56 +378,66 @@ comment on macro table ancestors is
     'Every model that a model rests on, to the base, across runs and forks, with the data that trained it';
 
 create or replace macro descendants(a_thing) as table
-with recursive direct (trajectory_id) as (
-    (select t.trajectory_id from trajectory t where t.trajectory_id = a_thing::uuid
-     union select t.trajectory_id from trajectory t where t.problem_id = a_thing::uuid
-     union select t.trajectory_id from trajectory t where t.prompt_id = a_thing::uuid
-     union select v.trajectory_id from verdict v where v.verifier_id = a_thing::uuid)
+with recursive asked as materialized (
+    select t.trajectory_id from trajectory t where t.trajectory_id = a_thing::uuid
+    union all
+    select t.trajectory_id from trajectory t where t.problem_id = a_thing::uuid
+    union all
+    select t.trajectory_id from trajectory t where t.prompt_id = a_thing::uuid
+    union all
+    select distinct v.trajectory_id from verdict v where v.verifier_id = a_thing::uuid
+), chain as materialized (  -- children of children: few, and none in most stores
+    select p.trajectory_id, p.parent_id from trajectory_parent p
+    where p.parent_id in (select c.trajectory_id from trajectory_parent c)
+), reached (trajectory_id) as (
+    (select trajectory_id from asked
+     union all
+     select p.trajectory_id from trajectory_parent p
+     where p.parent_id in (select trajectory_id from asked))
     union
-    select p.trajectory_id
-    from direct d join trajectory_parent p on p.parent_id = d.trajectory_id
-), taught as (
-    select distinct u.model_id as taught_id
-    from direct d
-    join training_row_trajectory x on x.trajectory_id = d.trajectory_id
+    select c.trajectory_id from reached d join chain c on c.parent_id = d.trajectory_id
+), direct as materialized (  -- through a list, so that the planner holds it for few: it builds on it
+    select unnest(list(trajectory_id)) as trajectory_id from reached
+), visited as materialized (
+    select u.update_id, x.training_row_id
+    from training_row_trajectory x
     join training_update u on u.training_set_id = x.training_set_id
-    join training_visit v
-        on v.update_id = u.update_id and v.training_row_id = x.training_row_id and v.visits > 0
-    union
+    where x.trajectory_id in (select trajectory_id from direct)
+), taught as (
     select u.model_id from training_update u
     where u.training_set_id = a_thing::uuid or u.update_id = a_thing::uuid
+       or u.update_id in (
+           select v.update_id from training_visit v
+           where v.visits > 0
+             and (v.update_id, v.training_row_id) in (
+                 select (w.update_id, w.training_row_id) from visited w))
 ), later (later_id, depth) using key (later_id) as (
     (select m.model_id, 0 from model m where m.model_id = a_thing::uuid
-     union select taught_id, 1 from taught)
+     union select model_id, 1 from taught)
     union
     select p.model_id, w.depth + 1
     from later w
     join model_parent p on p.parent_id = w.later_id
     left join recurring.later known on known.later_id = p.model_id
     where known.later_id is null
-), child (trajectory_id, depth) as (
-    select p.trajectory_id, w.depth
-    from later w
-    join trajectory t on t.model_id = w.later_id
-    join trajectory_parent p on p.parent_id = t.trajectory_id
+), sampled as materialized (
+    select t.trajectory_id from trajectory t
+    where t.model_id in (select later_id from later)
+), followed (trajectory_id) as (
+    (select trajectory_id from direct
+     union
+     select trajectory_id from sampled
+     union
+     select p.trajectory_id from trajectory_parent p
+     where p.parent_id in (select trajectory_id from sampled))
     union
-    select p.trajectory_id, a.depth
-    from child a join trajectory_parent p on p.parent_id = a.trajectory_id
-), touched as (
-    select trajectory_id, min(depth) as depth
-    from (select trajectory_id, 0 as depth from direct
-          union all
-          select t.trajectory_id, w.depth
-          from trajectory t join later w on w.later_id = t.model_id
-          union all
-          select trajectory_id, depth from child)
-    group by all
-), found as (
-    select 'trajectory' as kind, trajectory_id as found_id, depth from touched
-    union all
-    select 'training_set', x.training_set_id, min(a.depth)
-    from touched a join training_row_trajectory x on x.trajectory_id = a.trajectory_id
-    group by all
+    select c.trajectory_id from followed d join chain c on c.parent_id = d.trajectory_id
+), touched as materialized (
+    select unnest(list(trajectory_id)) as trajectory_id from followed
+), few as materialized (
+    select 'training_set' as kind, x.training_set_id as found_id, null::integer as depth
+    from training_row_trajectory x
+    where x.trajectory_id in (select trajectory_id from touched) group by all
     union all
     select 'training_update', u.update_id, min(w.depth)
     from later w join training_update u on u.model_id = w.later_id
@@ -435,17 +445,20 @@ with recursive direct (trajectory_id) as (
     union all
     select 'model', later_id, depth from later
     union all
-    select 'evaluation', e.evaluation_id,
-           min(case when e.verifier_id = a_thing::uuid then 0 else w.depth end)
+    select 'evaluation', e.evaluation_id, min(w.depth)
     from evaluation e left join later w on w.later_id = e.model_id
     where e.verifier_id = a_thing::uuid or w.later_id is not null group by all
 )
-select f.kind, f.found_id as id, f.depth, s.run, s.round
-from found f
-left join step_output s on s.kind = f.kind and s.id = f.found_id and not s.reused
-where f.found_id <> a_thing::uuid;
+select s.kind, s.id, s.run, s.round, null::integer as depth
+from step_output s
+where s.kind = 'trajectory' and not s.reused and s.id <> a_thing::uuid
+  and s.id in (select trajectory_id from touched)
+union all
+select s.kind, s.id, s.run, s.round, f.depth
+from step_output s join few f on f.kind = s.kind and f.found_id = s.id
+where s.kind <> 'trajectory' and s.kind <> 'verdict' and not s.reused and s.id <> a_thing::uuid;
 comment on macro table descendants is
-    'Everything downstream of a trajectory, problem, prompt, verifier, training set, update or model: what it tainted if it was wrong; depth counts the updates between';
+    'Everything downstream of a trajectory, problem, prompt, verifier, training set, update or model, with the run and round that made it: what it tainted if it was wrong; depth counts updates between it and a model';
 
 create or replace macro fate_of(a_trajectory) as table
 select * from trajectory_fate f where f.trajectory_id = a_trajectory::uuid;
