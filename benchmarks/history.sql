@@ -46,13 +46,14 @@ from range(getvariable('run_begin'), getvariable('begin') + getvariable('size'))
 where place % 10 in (0, 5) or place % 20 = 7;
 
 insert into decision
-select getvariable('mix_key'), trajectory_id, kept, if(kept, 'kept', 'wrong')
+select getvariable('mix_key'), trajectory_id, if(share < 7, 'round', 'rationalized'), kept,
+       if(kept, 'kept', 'wrong')
 from made where share < 7 or place % 20 = 7
 union all
-select getvariable('hint_key'), trajectory_id, kept, if(kept, 'rationalized', 'wrong')
+select getvariable('hint_key'), trajectory_id, 'rationalized', kept, if(kept, 'rationalized', 'wrong')
 from made where share in (7, 8)
 union all
-select getvariable('mix_key'), trajectory_id, true, 'kept'
+select getvariable('mix_key'), trajectory_id, 'earlier', true, 'kept'
 from stood where place < getvariable('begin');
 
 insert into training_set

@@ -20,6 +20,7 @@ from stages.ids import Id
 from stages.rows import (
     Decision,
     Prompt,
+    Source,
     TrainingRow,
     TrainingRowTrajectory,
     TrainingSet,
@@ -27,7 +28,6 @@ from stages.rows import (
 )
 from stages.settings import Settings
 
-Source = Literal["round", "rationalized", "earlier", "seed"]
 SOURCES: tuple[Source, ...] = ("round", "rationalized", "earlier", "seed")
 
 
@@ -73,8 +73,11 @@ def mix(candidates: Sequence[Candidate], config: MixConfig, seed: int, step_key:
     random.Random(f"rows|{seed}").shuffle(kept)
     rows = _training_rows(kept)
     set_id = ids.training_set_id([row_id for row_id, _ in rows])
-    decisions = [Decision(step_key, c.trajectory.trajectory_id, True, "kept") for c in kept]
-    decisions += [Decision(step_key, c.trajectory.trajectory_id, False, why) for c, why in left_out]
+    decided = [*((c, "kept") for c in kept), *left_out]
+    decisions = [
+        Decision(step_key, c.trajectory.trajectory_id, c.source, why == "kept", why)
+        for c, why in decided
+    ]
     training_rows = [
         TrainingRow(set_id, row_id, place, "sft", c.prompt.prompt_id, 1.0, c.source, loss_tokens(c))
         for place, (row_id, c) in enumerate(rows)

@@ -67,7 +67,8 @@ def audit(
             why = "truncated" if verdict.reason == "truncated" else verdict.status
         elif hint_shows(trajectory.completion, answer, marks):
             why = "hint_leak"
-        decisions.append(Decision(step_key, trajectory.trajectory_id, why == "rationalized", why))
+        kept = why == "rationalized"
+        decisions.append(Decision(step_key, trajectory.trajectory_id, "rationalized", kept, why))
     return decisions
 
 

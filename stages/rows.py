@@ -15,6 +15,7 @@ Purpose = Literal["train", "rationalize", "eval", "seed"]
 Status = Literal["correct", "wrong", "unjudged"]
 Finish = Literal["stop", "length"]
 Relation = Literal["init", "reference", "policy"]
+Source = Literal["round", "rationalized", "earlier", "seed"]
 
 SELF_MADE: frozenset[Origin] = frozenset(("self", "rationalized"))
 
@@ -168,10 +169,11 @@ class VerdictComponent:
 
 @keyed("step_key", "trajectory_id")
 class Decision:
-    """What a step did with a candidate and why; `step_key` names the step that decided."""
+    """What a step did with a candidate of a declared source, and why."""
 
     step_key: Id
     trajectory_id: Id
+    source: Source
     kept: bool
     why: str
 
@@ -187,10 +189,7 @@ class TrainingSet:
 
 @keyed("training_set_id", "training_row_id")
 class TrainingRow:
-    """A row of a training set. `prompt_id` is the prompt trained on: always one without a hint.
-
-    `source` is the declared source of the mix, `tokens` counts the tokens that carry loss.
-    """
+    """A row of a training set; its prompt has no hint, its `tokens` are those that carry loss."""
 
     training_set_id: Id
     training_row_id: Id

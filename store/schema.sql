@@ -306,12 +306,15 @@ comment on column verdict_component.weight is 'Its weight in the score; 0 for a 
 create table decision (
     step_key uuid not null,
     trajectory_id uuid not null,
+    source varchar not null,
     kept boolean not null,
     why varchar not null
 );
 comment on table decision is 'What a step did with a candidate; key: step_key, trajectory_id';
 comment on column decision.step_key is 'The step that decided (rationalize or mix)';
 comment on column decision.trajectory_id is 'The candidate';
+comment on column decision.source is
+    'Declared source it stood for: round, rationalized, earlier (an earlier round), seed';
 comment on column decision.kept is 'True where it went on';
 comment on column decision.why is 'Reason code: kept, wrong, truncated, duplicate, hint_leak, over_cap …';
 

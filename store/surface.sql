@@ -49,7 +49,7 @@ with used as (
     select s.run, d.trajectory_id,
            arg_min(d.kept, 2 * s.round + (s.step <> 'mix')::integer) as kept,
            arg_min(d.why, 2 * s.round + (s.step <> 'mix')::integer) as why
-    from step_run s join decision d using (step_key) group by all
+    from step_run s join decision d using (step_key) where d.source <> 'earlier' group by all
 ), membership as (
     select s.run, r.trajectory_id, list(distinct r.training_set_id) as training_sets
     from step_output s join training_row_trajectory r on r.training_set_id = s.id
@@ -271,20 +271,13 @@ with rounds as (
     select s.run, s.round, any_value(u.model_id) as model_id
     from step_output s join training_update u on u.update_id = s.id
     where s.kind = 'training_update' group by all
-), first_use as (
-    select run, id as trajectory_id, round from step_output where kind = 'trajectory' and first
 ), decided as (
     select s.run, s.round,
-           count(*) filter (d.kept and t.origin = 'self' and s.step = 'mix') as kept,
-           count(*) filter (d.kept and t.origin = 'rationalized' and s.step = 'mix')
+           count(*) filter (d.kept and d.source = 'round' and s.step = 'mix') as kept,
+           count(*) filter (d.kept and d.source = 'rationalized' and s.step = 'mix')
                as rationalized,
            count(*) filter (d.why = 'hint_leak' and s.step = 'rationalize') as hint_leaks
-    from step_run s
-    join decision d using (step_key)
-    join first_use f on f.run = s.run and f.round = s.round
-        and f.trajectory_id = d.trajectory_id
-    join trajectory t on t.trajectory_id = d.trajectory_id
-    group by all
+    from step_run s join decision d using (step_key) where d.source <> 'earlier' group by all
 ), judged as (
     select s.run, s.round, v.trajectory_id, arg_max(v.status, v.attempt) as status
     from step_output s join verdict v on v.verdict_id = s.id

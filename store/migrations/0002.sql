@@ -1,5 +1,5 @@
--- Steps and their outputs name their run; outputs say whether the run had used them before; what
--- a model rests on is a table.
+-- Steps and their outputs name their run; outputs say whether the run had used them before;
+-- decisions say for which source a candidate stood; what a model rests on is a table.
 create temp table old_step_run as from step_run;
 create temp table old_step_output as from step_output;
 drop table step_run;
@@ -67,6 +67,31 @@ union all
 select distinct b.model_id, t.model_id, 'policy', b.update_id
 from behind b join trajectory t on t.trajectory_id = b.trajectory_id
 where t.model_id is not null;
+
+create temp table old_decision as from decision;
+drop table decision;
+create table decision (
+    step_key uuid not null,
+    trajectory_id uuid not null,
+    source varchar not null,
+    kept boolean not null,
+    why varchar not null
+);
+insert into decision by name
+with decided_in as (
+    select step_key, arg_min(run_id, started_at) as run_id, arg_min(round, started_at) as round
+    from step_run group by all
+)
+select o.*, case when t.purpose = 'seed' then 'seed'
+                 when u.round < s.round then 'earlier'
+                 when t.purpose = 'rationalize' then 'rationalized'
+                 else 'round' end as source
+from old_decision o
+join decided_in s using (step_key)
+join trajectory t using (trajectory_id)
+join step_output u
+    on u.run_id = s.run_id and u.kind = 'trajectory' and u.first and u.id = o.trajectory_id;
+drop table old_decision;
 
 drop table old_step_run;
 drop table old_step_output;

@@ -154,6 +154,6 @@ def test_the_audit_decides_every_hinted_answer_with_a_reason() -> None:
     )
     decisions = audit(answers, {problem.problem_id: problem}, verdicts, HINT, STEP)
     assert decisions == [
-        Decision(STEP, answer.trajectory_id, why == "rationalized", why)
+        Decision(STEP, answer.trajectory_id, "rationalized", why == "rationalized", why)
         for answer, (*_, why) in zip(answers, cases, strict=True)
     ]

@@ -108,6 +108,15 @@ def named(label: str) -> Id:
     return mint(letter, label)
 
 
+def source_of(label: str, number: int) -> rows.Source:
+    """What a candidate stands for in a round's mix."""
+    if label == "s":
+        return "seed"
+    if (label[0] in "ar") and number == 2:
+        return "earlier"
+    return "rationalized" if label[0] == "r" else "round"
+
+
 def verdicts_of(label: str) -> list[str]:
     return [label + "?" * (attempt + 1) for attempt in range(len(VERDICTS[label]))]
 
@@ -275,6 +284,7 @@ def _step(tx: Transaction, run: str, number: int, step: str, outputs: Sequence[s
     ])  # fmt: skip
     tx.append("commit_step", **place, step_key=mint("k", key), reused=again, wall_s=1.5, work_s=1.0)
     tx.insert(rows.Decision, [
-        rows.Decision(mint("k", key), named(label), why in ("kept", "rationalized"), why)
+        rows.Decision(mint("k", key), named(label), source_of(label, number),
+                      why in ("kept", "rationalized"), why)
         for label, why in DECISIONS.get(f"{run} {number} {step}", {}).items()
     ])  # fmt: skip
