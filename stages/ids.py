@@ -17,6 +17,7 @@ Id = UUID
 KINDS = {
     "c": "content",
     "e": "evaluation",
+    "g": "group",
     "i": "training_row",
     "j": "verdict",
     "k": "step",
@@ -94,6 +95,11 @@ def trajectory_id(
 def outside_trajectory_id(source: str, position: int) -> Id:
     """The slot of a row that no policy sampled (seed, human, teacher, import)."""
     return mint("t", hash_text(source), position)
+
+
+def outside_group_id(source: str, name: str) -> Id:
+    """A group of trajectories that no policy of ours sampled: its source's name for it."""
+    return mint("g", hash_text(source), hash_text(name))
 
 
 def verdict_id(trajectory: Id, content: Id, verifier: Id, attempt: int) -> Id:

@@ -45,6 +45,12 @@ def model_id_of(folder: Path) -> Id:
     return mint("m", hash_text(",".join(parts)))
 
 
+def tokenizer_hash(folder: Path) -> str:
+    """SHA-256 over the tokenizer and chat template of a checkpoint folder."""
+    named = [folder / name for name in _TOKENIZER if (folder / name).exists()]
+    return hash_text(",".join(f"{path.name}={_sha256(path)}" for path in named))
+
+
 @lru_cache(maxsize=256)
 def _cached_hash(path: Path, size: int, mtime_ns: int) -> str:
     return _sha256(path)
