@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stages.errors import ConfigError, LockedError
+from stages.ids import Id
 from store.db import Store
 
 
@@ -51,6 +52,17 @@ def sweep(store: Store) -> None:
         match = ours.fullmatch(path.name)
         if match and not _alive(int(match[1])):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def sweep_work(store: Store, folder: Path, run_id: Id, last: int) -> None:
+    """Remove the workspaces of steps that are committed, up to round `last`.
+
+    A step clears its own, but not where it was killed between the two, at the end of a round.
+    """
+    with store.transaction() as tx:
+        committed = tx.ask("step_keys", run_id=run_id, round=last)
+    for row in committed:
+        shutil.rmtree(folder / "work" / str(row["step_key"]), ignore_errors=True)
 
 
 def _alive(pid: int) -> bool:

@@ -9,7 +9,7 @@ from configs.load import check, differences
 from configs.schema import Config
 from flows.context import Round, Run
 from flows.environment import quiet_libraries
-from flows.lock import run_lock, sweep
+from flows.lock import run_lock, sweep, sweep_work
 from flows.screen import Screen
 from flows.server import prefect_server
 from report.live import LiveTable
@@ -31,6 +31,8 @@ def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
         store.create()
         run_id, done = _begin_or_go_on(name, config, store, screen)
         table = LiveTable(store, name, screen.say)
+        if done is not None:
+            sweep_work(store, store.folder / name, run_id, done)
         if done is not None and done >= config.rounds:
             store.snapshot()
             table.show()
