@@ -82,7 +82,7 @@ WHEN = {"run", "step_run", "event"}  # what tells when things ran, not what was 
 def facts(store: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of a store but those that tell when; step outputs without run and reuse."""
     tables = {name: rows for name, rows in contents(store).items() if name not in WHEN}
-    outputs = (row[2:7] + row[8:] for row in tables["step_output"])  # … run, …, reused, first
+    outputs = ask(store, "select * exclude (run_id, run, reused) from step_output")
     tables["step_output"] = sorted(outputs, key=repr)
     return tables
 
