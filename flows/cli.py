@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from flows.commands.export import export
+from flows.commands.import_ import import_
 from flows.commands.lineage import lineage
 from flows.commands.report import report
 from flows.commands.run import run
@@ -28,8 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, status, report, samples, sql, lineage, snapshot):
-    app.command()(command)
+for command in (run, status, report, samples, sql, lineage, snapshot, import_, export):
+    app.command(command.__name__.rstrip("_"))(command)
 
 
 @app.callback()

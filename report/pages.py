@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs.load import check, differences
+from report.imports import import_section
 from report.rounds import (
     RoundLine,
     cells,
@@ -37,12 +38,13 @@ def pages(store: Store, names: Sequence[str]) -> list[Section]:
     """A section per run, then how each later run compares with the first."""
     with store.reader() as connection:
         runs = [newest_run(connection, name) for name in names or (None,)]
-        configs = {
-            name: check(json.loads(read(connection, "run_by_name", name=name)[0]["config"]))
-            for name in runs
-        }
+        found = {name: read(connection, "run_by_name", name=name)[0] for name in runs}
+        imports = [name for name in runs if found[name]["recipe"] == "import"]
+        sections = [_import_section(connection, found[name]) for name in imports]
+    runs = [name for name in runs if name not in imports]
+    configs = {name: check(json.loads(found[name]["config"])) for name in runs}
     lines = {name: round_lines(store, name) for name in runs}
-    sections = [_run_section(name, configs[name], lines[name]) for name in runs]
+    sections += [_run_section(name, configs[name], lines[name]) for name in runs]
     for name in runs:
         rows = _gains(store, name, lines[name])
         if rows:
@@ -61,6 +63,12 @@ def pages(store: Store, names: Sequence[str]) -> list[Section]:
 
 
 GAIN_HEAD = ("round", "pass@1 difference", "95 % interval, paired", "questions")
+
+
+def _import_section(connection: Any, run: Mapping[str, Any]) -> Section:
+    (event,) = read(connection, "import_detail", run=run["name"])
+    page = import_section(json.loads(run["config"]), json.loads(event["detail"]))
+    return Section(run["name"], *page)
 
 
 def _run_section(name: str, config: Any, lines: Sequence[RoundLine]) -> Section:

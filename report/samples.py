@@ -13,7 +13,8 @@ def sample_lines(store: Store, run: str | None, count: int) -> list[str]:
     """`count` trajectories of a run (the newest if None), taken in turn from each kind."""
     with store.reader() as connection:
         name = newest_run(connection, run)
-        return [_lines(row) for row in read(connection, "samples", run=name, count=count)]
+        rows = read(connection, "samples", run=name, count=count)
+    return [_lines(row) for row in rows] or [f"run {name} holds no trajectories to show"]
 
 
 def _lines(row: dict[str, Any]) -> str:
@@ -23,12 +24,13 @@ def _lines(row: dict[str, Any]) -> str:
     if row["trained_models"]:
         models = len(row["trained_models"])
         fate += f", trained {models} model{'s' * (models > 1)}"
+    verdict = f"{row['status']} ({row['reason']})" if row["status"] else "not judged"
     hint = ", with the answer as a hint" if row["hinted"] else ""
     return "\n".join(
         [
             f"{row['trajectory_id']}  {row['run']}, round {row['round']}, {row['origin']}{hint}",
             f"  question    {visible(row['question'])}   (answer {visible(row['answer'])})",
             f"  completion  {visible(row['completion'])}",
-            f"  verdict     {row['status']} ({row['reason']}) → {fate}",
+            f"  verdict     {verdict} → {fate}",
         ]
     )

@@ -14,7 +14,7 @@ from stages import ids
 from stages.errors import ConfigError
 from stages.ids import Id
 from stages.imports.base import Row
-from stages.imports.taking import File, Ingested, Options, Writer
+from stages.imports.taking import JUDGED, File, Ingested, Options, Writer
 from stages.rows import (
     Prompt,
     TrainingRow,
@@ -54,7 +54,7 @@ def _verifier(file: File, options: Options) -> Verifier | None:
     if options.correct_at is None:
         return None
     reading = file.reading
-    if options.kind not in ("rollouts", "demonstrations"):
+    if options.kind not in JUDGED:
         raise ConfigError(f"--correct-at: {options.kind} have no rewards: leave it out")
     if reading.decides is None:
         found = ", ".join(reading.rewards) or "none"

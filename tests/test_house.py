@@ -225,7 +225,8 @@ def test_make_help_lists_every_target() -> None:
     "command", [c.callback.__name__ for c in app.registered_commands if c.callback]
 )
 def test_every_subcommand_is_in_the_readme_and_has_its_file(command: str) -> None:
-    assert re.search(rf"\b(?:starloop|make) {command}\b", README.read_text())
+    # `import` is a word of Python's: its function and file are named `import_`
+    assert re.search(rf"\b(?:starloop|make) {command.rstrip('_')}\b", README.read_text())
     assert (ROOT / "flows" / "commands" / f"{command}.py").exists()
 
 

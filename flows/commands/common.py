@@ -2,6 +2,7 @@
 """What the subcommands share: where the store is, and options with one meaning everywhere."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,17 @@ def store_path(option: Path | None) -> Path:
         if (folder / "runs" / "store.duckdb").exists():
             return folder / "runs" / "store.duckdb"
     return here / "runs" / "store.duckdb"
+
+
+def choose(option: str, given: str, allowed: Sequence[str]) -> str:
+    """A value that must be one of a few; ConfigError names them, and the nearest."""
+    import difflib
+
+    if given in allowed:
+        return given
+    near = difflib.get_close_matches(given, allowed, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ConfigError(f"{option}: {given!r} is unknown; allowed: {', '.join(allowed)}{hint}")
 
 
 def check_name(name: str) -> str:

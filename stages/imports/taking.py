@@ -2,7 +2,7 @@
 """Problems, prompts and trajectories of a file's rows, each made once."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ from stages.settings import canonical
 
 PLAIN = "{question}"
 PROMPTS = PromptSet(ids.prompt_set_id("import", PLAIN, None), "import", PLAIN, None)
+JUDGED: tuple[Kind, ...] = ("rollouts", "demonstrations")
 PURPOSE: dict[Kind, Purpose] = {
     "rollouts": "train",
     "demonstrations": "seed",
@@ -240,6 +241,8 @@ def left_out(files: Sequence[File], options: Options) -> dict[str, Any]:
     """What was not mapped: columns, reward columns without a threshold, rows by reason."""
     columns = dict.fromkeys(name for file in files for name in file.reading.columns)
     rewards = dict.fromkeys(name for file in files for name in file.reading.rewards)
+    if options.kind not in JUDGED:
+        columns, rewards = columns | rewards, {}
     refused: dict[str, dict[str, Any]] = {}
     for file in files:
         for reason, lines in file.reading.refused.items():
@@ -254,7 +257,7 @@ def left_out(files: Sequence[File], options: Options) -> dict[str, Any]:
     }
 
 
-def counts(taken: Ingested) -> Mapping[str, int]:
+def counts(taken: Ingested) -> list[tuple[str, int]]:
     """How many rows of each sort there are, sorts without a row left out."""
     found = {
         "problems": len(taken.problems),
@@ -264,4 +267,4 @@ def counts(taken: Ingested) -> Mapping[str, int]:
         **{status: sum(v.status == status for v in taken.verdicts)
            for status in ("correct", "wrong", "unjudged")},
     }  # fmt: skip
-    return {name: count for name, count in found.items() if count}
+    return [(name, count) for name, count in found.items() if count]
