@@ -3,12 +3,14 @@
 
 import json
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 from configs.load import check, differences
 from configs.schema import Config
 from flows.context import Round, Run
 from flows.environment import quiet_libraries
+from flows.fork import Fork, check_same, source_of, take_over
 from flows.lock import run_lock, sweep, sweep_work
 from flows.screen import Screen
 from flows.server import prefect_server
@@ -21,15 +23,18 @@ from stages.policies.checkpoint import model_id_of
 from stages.settings import canonical, identity
 from store.db import Store
 from store.manifest import manifest
+from store.transaction import Transaction
 
 
-def run_rounds(name: str, config: Config, store: Store, screen: Screen) -> None:
+def run_rounds(
+    name: str, config: Config, store: Store, screen: Screen, fork: Fork | None = None
+) -> None:
     """Begin or go on with a run until `config.rounds` rounds are done."""
     config.policy.build().check()
     with run_lock(store.folder / name, name):
         sweep(store)
         store.create()
-        run_id, done = _begin_or_go_on(name, config, store, screen)
+        run_id, done = _begin_or_go_on(name, config, store, screen, fork)
         table = LiveTable(store, name, screen.say)
         if done is not None:
             sweep_work(store, store.folder / name, run_id, done)
@@ -85,30 +90,31 @@ def _rounds(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
 
 
 def _begin_or_go_on(
-    name: str, config: Config, store: Store, screen: Screen
+    name: str, config: Config, store: Store, screen: Screen, fork: Fork | None
 ) -> tuple[Id, int | None]:
     """The run's id and its last whole round (None before the base is measured)."""
     run_id = ids.run_id(name)
     with store.transaction() as tx:
         found = tx.ask("run_by_name", name=name)
-        if not found:
-            tx.append(
-                "begin_run",
-                run_id=run_id,
-                name=name,
-                recipe=config.recipe,
-                config=canonical(config.model_dump(mode="json")),
-                identity=canonical(identity(config)),
-                manifest=canonical(manifest()),
-            )
-        done = tx.ask("rounds_done", run_id=run_id, every=config.evaluate.every)
-    last = max((row["round"] for row in done), default=None)
+        if found:
+            check_same(found[0], found[0]["forked_from_name"], fork, name)
+        else:
+            _begin(tx, name, run_id, config, fork)
+        rows = tx.ask("rounds_done", run_id=run_id, every=config.evaluate.every)
+        done = [each["round"] for each in rows]
+        (row,) = tx.ask("run_by_name", name=name)
+    if row["forked_at_round"] is not None:
+        done.append(row["forked_at_round"])
+    last = max(done, default=None)
     if not found:
-        count = f"{config.rounds} round{'s' * (config.rounds > 1)}"
-        _event(store, run_id, "begun", f"run {name} begins, {count}")
-        screen.say(f"run {name} begins: {count}")
+        rounds = f"{config.rounds} round{'s' * (config.rounds > 1)}"
+        origin = f" as a fork of {fork.run} at round {fork.round}" if fork else ""
+        _event(store, run_id, "forked" if fork else "begun", f"run {name} begins{origin}, {rounds}")
+        screen.say(f"run {name} begins{origin}: {rounds}")
         store.snapshot()
-        return run_id, None
+        return run_id, last
+    if found[0]["recipe"] == "import":
+        raise ConfigError(f"--name: {name} is an import in this store: give another --name")
     _take_over_changes(name, config, found[0], store)
     if last is not None and last >= config.rounds:
         asked = f", {config.rounds} asked for" if last > config.rounds else ""
@@ -123,15 +129,35 @@ def _begin_or_go_on(
     return run_id, last
 
 
+def _begin(tx: Transaction, name: str, run_id: Id, config: Config, fork: Fork | None) -> None:
+    source = source_of(tx, fork, config) if fork else None
+    tx.append(
+        "begin_run",
+        run_id=run_id,
+        name=name,
+        recipe=config.recipe,
+        config=canonical(config.model_dump(mode="json")),
+        identity=canonical(identity(config)),
+        manifest=canonical(manifest()),
+        forked_from=source,
+        forked_at_round=fork.round if fork else None,
+    )
+    if fork and source:
+        take_over(tx, run_id, source, fork)
+
+
 def _take_over_changes(name: str, config: Config, found: dict[str, Any], store: Store) -> None:
     """Refuse a change of what is computed; record a change of how."""
     with store.transaction() as tx:
         (last,) = tx.ask("newest_config", run_id=found["run_id"])
+        names = {row["name"] for row in tx.ask("run_list")}
     changed, operational = differences(check(json.loads(last["config"])), config)
     if changed:
+        free = next(f"{name}-{n}" for n in count(2) if f"{name}-{n}" not in names)
         raise ConfigError(
             f"run {name} was made with another config ({'; '.join(changed)}): use that config, or "
-            "start a run of its own with --name"
+            f"start a run of its own with --name {free} (and --fork {name}@ROUND to go on from "
+            "one of its rounds)"
         )
     if operational:
         resolved = canonical(config.model_dump(mode="json"))

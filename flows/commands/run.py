@@ -21,6 +21,10 @@ def run(
     name: Annotated[
         str | None, typer.Option(help="Name of the run; the config file's name if left out.")
     ] = None,
+    fork: Annotated[
+        str | None,
+        typer.Option("--fork", help="RUN@ROUND: a new run that goes on from there; needs --name."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the resolved config as JSON and stop.")
     ] = False,
@@ -28,8 +32,12 @@ def run(
 ) -> None:
     """Begin a run, or go on with it where it stopped."""
     from configs.load import load
-    from stages.errors import Interrupted
+    from flows.fork import parse
+    from stages.errors import ConfigError, Interrupted
 
+    forked = parse(fork) if fork is not None else None
+    if forked is not None and name is None:
+        raise ConfigError("--fork: a fork is a run of its own: give it a --name")
     path = store_path(store)
     given = [*(overrides or []), *([f"rounds={rounds}"] if rounds is not None else [])]
     resolved = load(config, given)
@@ -46,6 +54,6 @@ def run(
 
     screen = Screen()
     try:
-        run_rounds(run_name, resolved, Store(path, screen.say, math.inf), screen)
+        run_rounds(run_name, resolved, Store(path, screen.say, math.inf), screen, forked)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted: the same command goes on from here") from stop

@@ -21,7 +21,7 @@ def status(store: StoreOption = None) -> None:
         [
             run["name"],
             run["recipe"],
-            f"{run['rounds']} of {max(run['rounds'], run['target'])}",
+            "–" if run["recipe"] == "import" else _rounds(run),
             _state(run),
             f"{run['last_at']:%Y-%m-%d %H:%M %Z}" if run["last_at"] else "–",
         ]
@@ -31,8 +31,17 @@ def status(store: StoreOption = None) -> None:
     typer.echo(text_table(["run", "recipe", "rounds", "state", "since"], rows))
 
 
+def _rounds(run: dict[str, Any]) -> str:
+    return f"{run['rounds']} of {max(run['rounds'], run['target'])}"
+
+
 def _state(run: dict[str, Any]) -> str:
     """Complete, cut, or under way: what the last event about the run as a whole says."""
+    if run["recipe"] == "import":
+        return "imported"
+    fork = f", forked from {run['forked_from']}@{run['forked_at_round']}"
+    fork = fork if run["forked_from"] else ""
     if run["rounds"] >= run["target"]:
-        return "complete"
-    return "cut: the same command goes on" if run["last_event"] == "cut" else "under way or killed"
+        return "complete" + fork
+    cut = run["last_event"] == "cut"
+    return ("cut: the same command goes on" if cut else "under way or killed") + fork

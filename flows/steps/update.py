@@ -51,7 +51,8 @@ def _seed(r: Round) -> int:
 def _has_checkpoint(r: Round, source: Mapping[str, Any]) -> bool:
     """Whether the checkpoint of an update that was done elsewhere still lies in its folder."""
     with r.run.store.transaction() as tx:
-        (used,) = tx.ask("step_outputs", **source, kind="model")
+        place = {name: source[name] for name in ("run_id", "round", "refresh", "step")}
+        (used,) = tx.ask("step_outputs", **place, kind="model")
         (model,) = tx.rows(Model, "model_by_id", model_id=used["id"])
     return is_complete(r.run.store.folder / model.path)
 

@@ -1,12 +1,18 @@
--- All runs with the last round that was trained, the target, and the last event of the run.
+-- All runs with the last round that was trained, the target, and the last event of the run,
+-- and where a fork began.
 with trained as (
     select run_id, max(round) as rounds from step_run where step = 'update' group by all
 ), happened as (
     select run_id, arg_max(kind, happened_at) as last_event, max(happened_at) as last_at,
            arg_max(detail, happened_at) filter (kind = 'config_changed') as changed
-    from event where kind in ('begun', 'gone_on', 'config_changed', 'cut', 'done') group by all
+    from event where kind in ('begun', 'forked', 'gone_on', 'config_changed', 'cut', 'done', 'imported')
+    group by all
 )
 select run.name, run.recipe, coalesce(rounds, 0) as rounds,
-       (coalesce(changed, run.config)::json ->> 'rounds')::integer as target, last_event, last_at
-from run left join trained using (run_id) left join happened using (run_id)
+       (coalesce(changed, run.config)::json ->> 'rounds')::integer as target, last_event, last_at,
+       source.name as forked_from, run.forked_at_round
+from run
+left join run source on source.run_id = run.forked_from
+left join trained on trained.run_id = run.run_id
+left join happened on happened.run_id = run.run_id
 order by run.created_at, run.name

@@ -186,6 +186,7 @@ def test_a_run_whose_policy_folder_has_changed_is_refused(
         tx.append(
             "begin_run", run_id=run.run_id, name="try", recipe="star",
             config=canonical(config.model_dump(mode="json")), identity="", manifest="{}",
+            forked_from=None, forked_at_round=None,
         )  # fmt: skip
     steps.setup.fn(Round(run, 0, base, base))
     settings = json.loads((policy / "config.json").read_text())

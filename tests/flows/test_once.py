@@ -34,7 +34,7 @@ def begin(store: Store, name: str, models: Path, *overrides: str) -> Round:
         tx.append(
             "begin_run",
             run_id=ids.run_id(name), name=name, recipe="star", config="{}", identity="{}",
-            manifest="{}",
+            manifest="{}", forked_from=None, forked_at_round=None,
         )  # fmt: skip
     screen = Screen(Console(quiet=True))
     run = Run(name, ids.run_id(name), config, store, screen)

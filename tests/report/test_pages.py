@@ -123,7 +123,7 @@ def test_lineage_of_a_run_without_an_update_says_so(
         tx.append(
             "begin_run",
             run_id=run_id("new"), name="new", recipe="star", config="{}", identity="{}",
-            manifest="{}",
+            manifest="{}", forked_from=None, forked_at_round=None,
         )  # fmt: skip
     with pytest.raises(StoreError, match="run new has no trained checkpoint yet"):
         last_checkpoint(store, "new")

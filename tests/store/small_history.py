@@ -156,7 +156,7 @@ def write(tx: Transaction) -> None:
         tx.append(
             "begin_run",
             run_id=mint("r", run), name=run, recipe="star", config="{}", identity="{}",
-            manifest="{}",
+            manifest="{}", forked_from=None, forked_at_round=None,
         )  # fmt: skip
     for (run, number), steps in STEPS.items():
         for step, outputs in steps.items():

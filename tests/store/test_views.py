@@ -341,6 +341,7 @@ def write_mix(tx: Transaction, sources: list[tuple[Any, int, int]]) -> None:
     tx.append(
         "begin_run",
         run_id=run, name="mixed", recipe="star", config="{}", identity="{}", manifest="{}",
+        forked_from=None, forked_at_round=None,
     )  # fmt: skip
     tx.insert(
         rows.StepOutput,
