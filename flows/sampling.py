@@ -2,12 +2,13 @@
 """Filling slots with shards on disk, so that a killed step never samples a slot twice."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from flows.commit import Workspace
 from flows.context import Round
 from stages.errors import StoreError
-from stages.generate import Draw, Slot, generate
+from stages.generate import Draw, Slot, generate, sampling_row
 from stages.ids import Id, content_id
 from stages.rows import Origin, Trajectory
 from stages.shards import read_shards, write_shard
@@ -23,7 +24,7 @@ def fill(
 ) -> list[Trajectory]:
     """The trajectories of all slots, in the plan's order: stored, in shards, or sampled now."""
     shards = space.folder / "shards"
-    rows = _from_shards(shards, slots, draw)
+    rows = _from_shards(shards, slots, draw, origin)
     with r.run.store.transaction() as tx:
         wanted = [slot.trajectory_id for slot in slots]
         stored = tx.rows(Trajectory, "trajectories_by_id", ids=wanted)
@@ -45,17 +46,30 @@ def fill(
     return [rows[slot.trajectory_id] for slot in slots]
 
 
-def _from_shards(folder: Path, slots: Sequence[Slot], draw: Draw) -> dict[Id, Trajectory]:
+def _from_shards(
+    folder: Path, slots: Sequence[Slot], draw: Draw, origin: Origin
+) -> dict[Id, Trajectory]:
     """What an earlier try sampled of these slots; StoreError if it is not what its ids say."""
-    wanted = {slot.trajectory_id: slot.prompt for slot in slots}
+    wanted = {slot.trajectory_id: slot for slot in slots}
+    sampling = sampling_row(draw.sampling).sampling_id
     rows = {}
     for row in read_shards(sorted(folder.glob("*.parquet")), Trajectory):
-        prompt = wanted.get(row.trajectory_id)
-        if prompt is None:
+        slot = wanted.get(row.trajectory_id)
+        if slot is None:
             continue
-        says = (row.prompt_id, row.model_id, row.content_id)
-        is_ = (prompt.prompt_id, draw.model_id, content_id(prompt.token_ids, row.token_ids))
-        if says != is_:
+        planned = replace(
+            row,
+            content_id=content_id(slot.prompt.token_ids, row.token_ids),
+            problem_id=slot.prompt.problem_id,
+            prompt_id=slot.prompt.prompt_id,
+            model_id=draw.model_id,
+            sampling_id=sampling,
+            purpose=draw.purpose,
+            origin=origin,
+            seed=slot.seed,
+            slot=slot.slot,
+        )
+        if row != planned or len(row.logprobs or ()) != len(row.token_ids):
             raise StoreError(
                 f"a shard in {folder} holds slot {row.trajectory_id} with other content than its "
                 "ids say: delete that folder and run again"

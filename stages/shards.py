@@ -8,6 +8,7 @@ refused.
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from types import UnionType
@@ -75,16 +76,24 @@ def from_table(row_type: type[Row], table: pa.Table) -> list[Row]:
 
 
 def write_shard(path: Path, row_type: type[Row], rows: Sequence[Row]) -> None:
-    """Write rows to `path` so that it is either whole or not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write rows to `path` so that it is either whole or not there; StoreError if it cannot be."""
     partial = path.with_suffix(f".{os.getpid()}.tmp")
     table = to_table(row_type, rows)
-    with partial.open("wb") as file:
-        pq.write_table(table, file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
-    sync_folder(path.parent)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise StoreError(
+            f"shard {path} cannot be written ({error}): make room or mend the disk and run the "
+            "same command again"
+        ) from error
 
 
 def read_shard(path: Path, row_type: type[Row]) -> list[Row]:

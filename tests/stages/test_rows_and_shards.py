@@ -2,6 +2,7 @@
 """Every row type survives an Arrow table and a Parquet shard; a bad shard is refused."""
 
 import dataclasses
+import resource
 import typing
 from pathlib import Path
 from types import UnionType
@@ -125,6 +126,19 @@ def test_rows_that_cannot_be_written_leave_no_shard(tmp_path: Path) -> None:
     with pytest.raises(pa.ArrowException):
         write_shard(tmp_path / "rows.parquet", rows.Problem, [wrong])
     assert not (tmp_path / "rows.parquet").exists()
+
+
+def test_a_shard_that_finds_no_room_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    """The process may write no file longer than a byte, as on a full disk."""
+    path = tmp_path / "shards" / "rows.parquet"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        with pytest.raises(StoreError, match=r"rows\.parquet cannot be written .*: make room"):
+            write_shard(path, rows.Problem, [a_problem(1)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(path.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
