@@ -42,16 +42,30 @@ def run_lock(folder: Path, name: str) -> Iterator[None]:
         yield
 
 
-def sweep(store: Store) -> None:
-    """Remove our own drafts (`….PID.tmp`) whose process is gone; nothing else is touched."""
+def drafts(store: Store) -> list[Path]:
+    """Our own drafts (`….PID.tmp`) whose process is gone."""
     stem = re.escape(store.stem)
     ours = re.compile(
         rf"(?:{stem}(?:\.snapshot)?|tiny-[0-9a-f]{{16}})\.([0-9]{{1,9}})\.tmp(?:\.wal)?"
     )
-    for path in [*store.folder.glob("*.tmp*"), *store.folder.glob("models/*.tmp")]:
-        match = ours.fullmatch(path.name)
-        if match and not _alive(int(match[1])):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    found = [*store.folder.glob("*.tmp*"), *store.folder.glob("models/*.tmp")]
+    matches = [(path, ours.fullmatch(path.name)) for path in found]
+    return [path for path, match in matches if match and not _alive(int(match[1]))]
+
+
+def sweep(store: Store) -> None:
+    """Remove drafts whose process is gone; nothing else is touched."""
+    for path in drafts(store):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def worked_on(folder: Path) -> bool:
+    """Whether the process that wrote a run's lock is still there."""
+    try:
+        holder = (folder / "lock").read_text().strip()
+    except (OSError, ValueError):
+        return False
+    return holder.isascii() and holder.isdigit() and _alive(int(holder))
 
 
 def sweep_work(store: Store, folder: Path, run_id: Id, last: int) -> None:
