@@ -77,7 +77,7 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
     if not isinstance(values, dict):
         raise ConfigError(f"config {path} holds {type(values).__name__}, not keys and values")
     for override in overrides:
-        _apply(values, override)
+        apply(values, override)
     return check(values)
 
 
@@ -89,7 +89,8 @@ def check(values: dict[str, Any]) -> Config:
         raise ConfigError(_one_line(error, values)) from error
 
 
-def _apply(values: dict[str, Any], override: str) -> None:
+def apply(values: dict[str, Any], override: str) -> None:
+    """Set the value that `key=value` names, sections by dots."""
     key, equals, text = override.partition("=")
     if not equals or not key:
         raise ConfigError(f"{override!r} is not key=value: write for example update.steps.first=50")

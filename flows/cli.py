@@ -19,6 +19,7 @@ from flows.commands.samples import samples
 from flows.commands.snapshot import snapshot
 from flows.commands.sql import sql
 from flows.commands.status import status
+from flows.commands.verify import verify
 from report.text import visible
 from stages.errors import LoopError
 
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, status, report, samples, sql, lineage, snapshot, import_, export):
+for command in (run, status, report, samples, sql, lineage, snapshot, import_, export, verify):
     app.command(command.__name__.rstrip("_"))(command)
 
 

@@ -253,7 +253,8 @@ comment on column problem_journey.state is
 
 create or replace view round_summary as
 with rounds as (
-    select run, round, sum(wall_s) as wall_s from step_run group by all
+    select run, round, sum(wall_s) as wall_s
+    from step_run where not starts_with(step, 'reverify') group by all
 ), measured as (
     select s.run, s.round, any_value(e.model_id) as model_id, any_value(e.n) as n,
            max(m.value) filter (m.name = 'pass_at_1') as pass_at_1,
@@ -508,3 +509,27 @@ select j.round, count(*) filter (j.state = 'new') as new, count(*) filter (j.sta
 from problem_journey j where j.run = a_run group by all;
 comment on macro table problem_moves is
     'Problems of a run by round: solved for the first time, solved again, lost, not solved yet';
+
+create or replace macro rejudged(a_run, a_verifier) as table
+with own as (
+    select s.round, v.trajectory_id, arg_max(v, v.attempt) as verdict
+    from step_output s join verdict v on v.verdict_id = s.id
+    where s.run = a_run and s.kind = 'verdict' and s.first and not starts_with(s.step, 'reverify')
+    group by all
+), anew as (
+    select v.trajectory_id, arg_max(v, v.attempt) as verdict
+    from step_output s join verdict v on v.verdict_id = s.id
+    where s.run = a_run and s.kind = 'verdict' and starts_with(s.step, 'reverify')
+      and v.verifier_id = a_verifier::uuid
+    group by all
+)
+select a_run as run, own.round, t.trajectory_id, t.problem_id, t.purpose, t.origin,
+       own.verdict.status as was, anew.verdict.status as now,
+       own.verdict.status <> anew.verdict.status as flipped,
+       own.verdict.reason as was_reason, anew.verdict.reason as now_reason,
+       own.verdict.extracted as was_extracted, anew.verdict.extracted as now_extracted
+from anew
+join own on own.trajectory_id = anew.trajectory_id
+join trajectory t on t.trajectory_id = anew.trajectory_id;
+comment on macro table rejudged is
+    'A run''s trajectories under its own verdict and under another verifier that judged them anew';
