@@ -2,9 +2,10 @@
 """The programs that run under fire, and the store of a run that nothing disturbed."""
 
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,44 @@ def undisturbed(shooting_range: Range, tmp_path_factory: pytest.TempPathFactory)
     ended = shooting_range.run(store)
     assert (ended.code, ended.errors) == (0, [])
     return store
+
+
+@pytest.fixture(scope="session")
+def one_round(shooting_range: Range, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, of one round."""
+    store = tmp_path_factory.mktemp("one-round") / "store.duckdb"
+    ended = shooting_range.run(store, "rounds=1")
+    assert (ended.code, ended.errors) == (0, [])
+    return store
+
+
+@pytest.fixture(scope="session")
+def _killed(
+    shooting_range: Range, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    found: dict[str, Path] = {}
+
+    def killed(moment: str) -> Path:
+        if moment not in found:
+            store = tmp_path_factory.mktemp("killed") / "store.duckdb"
+            shooting_range.start(store, "rounds=1")
+            assert shooting_range.wait_for(moment)
+            shooting_range.kill()
+            found[moment] = store
+        return found[moment]
+
+    return killed
+
+
+@pytest.fixture
+def killed(_killed: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    """A store of one round, killed when its run told a line: the test's own copy of it."""
+
+    def copy(moment: str) -> Path:
+        shutil.copytree(_killed(moment).parent, tmp_path / "killed")
+        return tmp_path / "killed" / "store.duckdb"
+
+    return copy
 
 
 @pytest.fixture(scope="session")

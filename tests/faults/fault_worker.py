@@ -33,6 +33,7 @@ from store.db import Store  # noqa: E402
 
 TRY = Path(__file__).resolve().parents[2] / "configs" / "tiny" / "try.yaml"
 STEPS = ("setup", "generate", "verify", "rationalize", "mix", "update", "evaluate")
+LIMITS: dict[str, int] = {}
 
 
 def tell(*words: object) -> None:
@@ -59,11 +60,19 @@ def bare(name: str) -> None:
     @wraps(function)
     def step(r: Round, *arguments: Any, **named: Any) -> Any:
         tell("begin", r.number, name)
+        limit(f"{r.number} {name}")
         done = function(r, *arguments, **named)
         tell("end", r.number, name)
         return done
 
     setattr(steps, name, step)
+
+
+def limit(place: str) -> None:
+    """From a step on that an order names, no file may grow past so many bytes."""
+    if place in LIMITS:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # EFBIG, as a full disk gives ENOSPC
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LIMITS[place], LIMITS[place]))
 
 
 def run_round(r: Round) -> None:
@@ -100,9 +109,7 @@ def slow_down(seconds: float) -> None:
 
 def work(order: dict[str, Any]) -> int:
     """What a child does; its exit code."""
-    if "fsize" in order:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # EFBIG, as a full disk gives ENOSPC
-        resource.setrlimit(resource.RLIMIT_FSIZE, (order["fsize"], order["fsize"]))
+    LIMITS.update(order.get("limits", {}))
     if order.get("pace"):
         slow_down(order["pace"])
     screen = Screen(Console(file=Told(), width=10_000, highlight=False))  # type: ignore[arg-type]
@@ -110,9 +117,9 @@ def work(order: dict[str, Any]) -> int:
     try:
         store = Store(path, screen.say, order.get("patience", 60.0))
         loop.run_rounds(order["name"], load(TRY, order["config"]), store, screen)
-    except (LoopError, OSError) as error:
+    except Exception as error:
         tell("error", type(error).__name__, str(error))
-        return getattr(error, "exit_code", 1)
+        return error.exit_code if isinstance(error, LoopError) else 1
     tell("torch", sys.modules.get("torch") is not None)
     return 0
 

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,23 @@ def check_clean(store: Path, *runs: str) -> None:
     assert [path for path in store.parent.rglob("*.tmp*") if ".prefect" not in path.parts] == []
     for name in runs or ("try",):
         assert list(store.parent.glob(f"{name}/work/*")) == []
+
+
+@contextmanager
+def held(store: Path, read_only: bool = False) -> Iterator[int]:
+    """Another process has the store open; its id."""
+    code = (
+        "import duckdb, sys\n"
+        "with duckdb.connect(sys.argv[1], read_only=bool(int(sys.argv[2]))):\n"
+        "    print('holding', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(store), str(int(read_only))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdout is not None and holder.stdin is not None
+        assert holder.stdout.readline() == b"holding\n"
+        yield holder.pid
+        holder.stdin.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from running import TRY, contents, facts, starloop, start
 
-KILLS = 5
+KILLS = 10
 SEED = 20240229
 
 
@@ -68,7 +68,7 @@ def kill_at_work(store: Path, after_s: float) -> int:
 
 
 @pytest.mark.slow
-def test_a_run_killed_five_times_has_the_rows_of_one_that_was_not(
+def test_a_run_killed_ten_times_has_the_rows_of_one_that_was_not(
     finished: Path, tmp_path: Path
 ) -> None:
     store = tmp_path / "runs" / "store.duckdb"
