@@ -26,6 +26,7 @@ from report.text import text_table
 from stages.rows import Trajectory
 from stages.shards import arrow_schema
 from store.db import Store
+from store.versions import surface
 
 BATCH = 100_000
 TRAJECTORIES = """
@@ -102,14 +103,12 @@ def ingest(folder: Path, count: int) -> dict[str, Figure]:
 
 def batches(count: int) -> Iterator[pa.Table]:
     """Arrow tables of trajectories: 120 words, 160 token ids, 160 log-probabilities each."""
-    with duckdb.connect() as connection:
-        macros = (Path(__file__).parents[1] / "store" / "surface.sql").read_text()
+    with duckdb.connect(config={"arrow_lossless_conversion": True}) as connection:
+        macros = surface()
         connection.execute(macros[: macros.index("create or replace macro hash_tokens")])
         for begin in range(0, count, BATCH):
-            end = min(begin + BATCH, count)
-            found: pa.Table = connection.execute(
-                TRAJECTORIES, {"begin": begin, "end": end}
-            ).to_arrow_table()
+            values = {"begin": begin, "end": min(begin + BATCH, count)}
+            found: pa.Table = connection.sql(TRAJECTORIES, params=values).to_arrow_table()
             yield found.cast(arrow_schema(Trajectory))
 
 
