@@ -69,10 +69,10 @@ def _from_shards(
             seed=slot.seed,
             slot=slot.slot,
         )
-        if row != planned or len(row.logprobs or ()) != len(row.token_ids):
+        first = rows.setdefault(row.trajectory_id, row)
+        if not first == row == planned or len(row.logprobs or ()) != len(row.token_ids):
             raise StoreError(
-                f"a shard in {folder} holds slot {row.trajectory_id} with other content than its "
-                "ids say: delete that folder and run again"
+                f"a shard in {folder} holds slot {row.trajectory_id} unlike another shard, or "
+                "with other content than its ids say: delete that folder and run again"
             )
-        rows[row.trajectory_id] = row
     return rows
