@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from flows.commands.doctor import doctor
 from flows.commands.export import export
 from flows.commands.import_ import import_
 from flows.commands.lineage import lineage
@@ -31,7 +32,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, status, report, samples, sql, lineage, snapshot, import_, export, verify):
+COMMANDS = (
+    *(run, status, report, samples, sql, lineage, snapshot, import_, export, verify),
+    doctor,
+)
+for command in COMMANDS:
     app.command(command.__name__.rstrip("_"))(command)
 
 

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`starloop doctor`: is the store sound, and what around it is not."""
+
+from typing import Annotated
+
+import typer
+
+from flows.commands.common import StoreOption, store_path
+
+
+def doctor(
+    recover: Annotated[
+        bool,
+        typer.Option(
+            "--recover", help="Move a write-ahead log that does not replay aside, with a backup."
+        ),
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Look for what is wrong with the store and around it; nothing is changed without --recover."""
+    from flows.doctor import AROUND, BESIDE, Place, mount_table
+    from report.text import visible
+    from stages.errors import StoreError
+    from store.checks import CHECKS, Unreadable, look_inside
+    from store.checks import recover as set_aside
+    from store.db import Store
+
+    place = Place(Store(store_path(store), say=typer.echo), mount_table())
+    if not place.store.path.exists():
+        raise StoreError(
+            f"there is no store at {place.store.path}: start a run first (`make star`), or name "
+            "one with --store or STARLOOP_STORE"
+        )
+    if recover:
+        made = set_aside(place.store)
+        for path in made:
+            typer.echo(visible(f"kept: {path}"))
+        again = "run the last run's command again: it does again what the log alone held"
+        typer.echo(again if made else "nothing to recover: no write-ahead log is in the way")
+    found = [finding for look in AROUND for finding in look(place)]
+    try:
+        found += look_inside(place.store)
+        found += [finding for look in BESIDE for finding in look(place)]
+    except Unreadable as error:
+        found.append(error.finding)
+    for finding in found:
+        typer.echo(visible(f"{finding.what}: {finding.where}"))
+        typer.echo(visible(f"  → {finding.mend}"))
+    if found:
+        raise typer.Exit(1)
+    typer.echo(visible(f"nothing found in {place.store.path}:"))
+    for check in (*AROUND, *CHECKS, *BESIDE):
+        typer.echo(f"  {(check.__doc__ or '').strip()}")

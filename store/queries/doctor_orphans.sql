@@ -1,0 +1,12 @@
+-- Artefacts that no run uses, counted by table, with one of them.
+with artefact as (
+              select 'trajectory' as kind, trajectory_id as id from trajectory
+    union all select 'verdict', verdict_id from verdict
+    union all select 'training_set', training_set_id from training_set
+    union all select 'training_update', update_id from training_update
+    union all select 'model', model_id from model
+    union all select 'evaluation', evaluation_id from evaluation
+)
+select kind as what, count(*) as count, min(id)::varchar as example
+from artefact anti join step_output using (kind, id)
+group by kind order by kind
