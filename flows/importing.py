@@ -181,16 +181,20 @@ def _notes(tx: Transaction, taken: Ingested, split: str) -> list[str]:
     notes = []
     if taken.cut_unknown:
         notes.append(
-            f"no column tells whether a completion was cut off: {taken.cut_unknown:,} are taken as "
-            "finished"
+            "no column tells whether a completion was cut off; taken as finished: "
+            f"{taken.cut_unknown:,}"
         )
     unanswered = sum(not problem.answer for problem in taken.problems.values())
     if unanswered:
-        notes.append(f"{unanswered:,} problems have no reference answer")
+        notes.append(f"without a reference answer: {_problems(unanswered)}")
     stored = tx.rows(Problem, "problems_by_id", ids=list(taken.problems))
     others = sum(problem.split != split for problem in stored)
     if others:
         notes.append(
-            f"{others:,} problems are in the store under another split than {split}, and keep it"
+            f"in the store under another split than {split}, and kept there: {_problems(others)}"
         )
     return notes
+
+
+def _problems(count: int) -> str:
+    return f"{count:,} problem{'s' * (count != 1)}"

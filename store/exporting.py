@@ -93,7 +93,7 @@ class _Export:
         if self.format == "datasets":
             self._card()
         (schema,) = read(self.connection, "store_version")
-        models = read(self.connection, "export_models", run=self.run, round=self.round)
+        models = read(self.connection, "export_models", run=self.run)
         manifest = {
             "starloop": version("starloop"),
             "schema": schema["version"],
