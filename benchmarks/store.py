@@ -75,7 +75,7 @@ def ingest(folder: Path, count: int) -> dict[str, Figure]:
             begun = time.monotonic()
             if way == "ours":
                 with ours.transaction() as tx:
-                    new = tx.insert_table(Trajectory, table)
+                    new = tx.insert(Trajectory, table)
                 assert len(new) == table.num_rows
             else:
                 with duckdb.connect(str(bare.path)) as connection:

@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from stages.errors import SlotConflict, StoreError
 from stages.ids import Id
 from stages.rows import StepOutput
 from stages.settings import canonical
-from store.transaction import Transaction
+from store.transaction import Transaction, unique_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Done:
 class Output:
     """What a step made: rows to store by type, artefacts it used by kind, events (kind, text)."""
 
-    rows: Sequence[tuple[type, Sequence[Any]]]
+    rows: Sequence[tuple[type, Any]]
     uses: Mapping[str, Sequence[Id]]
     events: Sequence[tuple[str, str]] = ()
 
@@ -127,8 +127,9 @@ def _take_over(r: Round, step: str, key: Id, source: Mapping[str, Any], begun: f
 
 
 def _commit(r: Round, step: str, key: Id, output: Output, wall_s: float, work_s: float) -> None:
+    ready = replace(output, rows=[(kind, unique_table(kind, rows)) for kind, rows in output.rows])
     with r.run.store.transaction() as tx:
-        store_step(tx, r.run.name, r.place, step, key, output, wall_s, work_s)
+        store_step(tx, r.run.name, r.place, step, key, ready, wall_s, work_s)
 
 
 def store_step(

@@ -230,7 +230,7 @@ class Store:
                     self._say(f"waiting for the store: {who} has {self.path} open")
                     tell_after += 300.0
                 time.sleep(pause)
-                pause = min(pause * 1.5, 2.0)
+                pause = min(pause * 1.2, 0.1 if waited < 10.0 else 2.0)
             else:
                 self.waited_s += time.monotonic() - begun if pause > 0.02 else 0.0
                 return connection

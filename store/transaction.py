@@ -36,6 +36,23 @@ def as_row(row_type: type[Row], values: Mapping[str, Any]) -> Row:
     return row_type(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 
+def unique_table(row_type: type[Row], rows: Sequence[Row]) -> pa.Table:
+    """Rows as an Arrow table, each key once: slow work that needs no open store.
+
+    Raises StoreError if two of the rows share a key and differ.
+    """
+    key: tuple[str, ...] = row_type.KEY  # type: ignore[attr-defined]
+    unique: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        values = tuple(getattr(row, name) for name in key)
+        if unique.setdefault(values, row) != row:
+            raise StoreError(
+                f"two {table_of(row_type)} rows with the same key {values} differ: "
+                "nothing was stored; ids must follow from content"
+            )
+    return to_table(row_type, list(unique.values()))
+
+
 class Transaction:
     """Reads and writes inside one transaction of the store."""
 
@@ -56,26 +73,14 @@ class Transaction:
         """The rows of a named query that selects a row type's columns."""
         return [as_row(row_type, row) for row in self.ask(name, ids, **values)]
 
-    def insert(self, row_type: type[Row], rows: Sequence[Row]) -> set[tuple[Any, ...]]:
-        """Append the rows whose key is not there yet; returns the keys that were new.
+    def insert(self, row_type: type[Row], rows: Sequence[Row] | pa.Table) -> set[tuple[Any, ...]]:
+        """Append the rows, or their Arrow table, whose key is not there yet; returns the new keys.
 
         Raises StoreError if two of the rows share a key and differ.
         """
-        key: tuple[str, ...] = row_type.KEY  # type: ignore[attr-defined]
-        unique: dict[tuple[Any, ...], Row] = {}
-        for row in rows:
-            values = tuple(getattr(row, name) for name in key)
-            if unique.setdefault(values, row) != row:
-                raise StoreError(
-                    f"two {table_of(row_type)} rows with the same key {values} differ: "
-                    "nothing was stored; ids must follow from content"
-                )
-        if not unique:
+        table = rows if isinstance(rows, pa.Table) else unique_table(row_type, rows)
+        if not table.num_rows:
             return set()
-        return self.insert_table(row_type, to_table(row_type, list(unique.values())))
-
-    def insert_table(self, row_type: type[Row], table: pa.Table) -> set[tuple[Any, ...]]:
-        """Append an Arrow table of a row type, keys already there left out."""
         key = ", ".join(row_type.KEY)  # type: ignore[attr-defined]
         self._connection.register("incoming", table)
         try:

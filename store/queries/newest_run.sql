@@ -2,4 +2,4 @@
 select run.name from run left join event using (run_id)
 where $run is null or run.name = $run
 group by run.name
-order by max(event.happened_at) desc nulls last limit 1
+order by max(event.rowid) desc nulls last limit 1

@@ -3,8 +3,9 @@
 with trained as (
     select run_id, max(round) as rounds from step_run where step = 'update' group by all
 ), happened as (
-    select run_id, arg_max(kind, happened_at) as last_event, max(happened_at) as last_at,
-           arg_max(detail, happened_at) filter (kind = 'config_changed') as changed
+    select run_id, arg_max(kind, event.rowid) as last_event,
+           arg_max(happened_at, event.rowid) as last_at,
+           arg_max(detail, event.rowid) filter (kind = 'config_changed') as changed
     from event where kind in ('begun', 'forked', 'gone_on', 'config_changed', 'cut', 'done', 'imported')
     group by all
 )
