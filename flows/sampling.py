@@ -52,7 +52,7 @@ def _from_shards(
     """What an earlier try sampled of these slots; StoreError if it is not what its ids say."""
     wanted = {slot.trajectory_id: slot for slot in slots}
     sampling = sampling_row(draw.sampling).sampling_id
-    rows = {}
+    rows: dict[Id, Trajectory] = {}
     for row in read_shards(sorted(folder.glob("*.parquet")), Trajectory):
         slot = wanted.get(row.trajectory_id)
         if slot is None:
