@@ -3,7 +3,8 @@
 
     python -m benchmarks.under_way STORE NAME CONFIG LOG [key=value …]    a child of the benchmark
 
-The child runs as `starloop run` does, logs how many slots it asks for, and prints what it waited.
+The child runs as `starloop run` does, at the pace of a model that samples; it logs how many slots
+it asks for, and prints what it waited.
 """
 
 import json
@@ -21,7 +22,8 @@ from store.transaction import read
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = ROOT / "configs" / "tiny" / "try.yaml"
-LARGE = ["generate.problems.per_round=1000", "task.train=2000", "generate.n=4"]
+LARGE = ["generate.problems.per_round=500", "task.train=2000", "generate.n=4"]
+RATE = 250  # slots a second: what the tiny policy of configs/star.yaml samples on two cores
 SHARD = 64
 KILLS = 5
 
@@ -43,6 +45,7 @@ def child(store: Path, name: str, config: Path, log: Path, overrides: list[str])
     def logged(self, requests, sampling):  # type: ignore[no-untyped-def]
         with log.open("a") as file:
             file.write(f"{len(requests)}\n")
+        time.sleep(len(requests) / RATE)
         return real(self, requests, sampling)
 
     Scripted.sample = logged  # type: ignore[method-assign]

@@ -6,6 +6,7 @@ ended. It holds the reading end of a pipe: when the run is gone, however it went
 and the child ends itself. A server named by PREFECT_API_URL is used instead where there is one.
 """
 
+import fcntl
 import os
 import signal
 import socket
@@ -31,6 +32,26 @@ def prefect_server(home: Path) -> Iterator[None]:
         yield
         return
     home.mkdir(parents=True, exist_ok=True)
+    with (home / "start.lock").open("w") as turn:
+        fcntl.flock(
+            turn, fcntl.LOCK_EX
+        )  # two servers that begin at once would both make the database
+        child, port, writing = _start(home)
+        try:
+            _wait_until_healthy(child, port, home / "server.log")
+        except BaseException:
+            _end(child, writing)
+            raise
+    try:
+        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
+        yield
+    finally:
+        os.environ.pop("PREFECT_API_URL", None)
+        _end(child, writing)
+
+
+def _start(home: Path) -> tuple["subprocess.Popen[bytes]", int, int]:
+    """The child, its port, and the end of the pipe that it lives by."""
     reading, writing = os.pipe()
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -47,19 +68,17 @@ def prefect_server(home: Path) -> Iterator[None]:
         )
         port = listener.getsockname()[1]
     os.close(reading)
+    return child, port, writing
+
+
+def _end(child: "subprocess.Popen[bytes]", writing: int) -> None:
+    os.close(writing)
+    child.terminate()
     try:
-        _wait_until_healthy(child, port, home / "server.log")
-        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
-        yield
-    finally:
-        os.environ.pop("PREFECT_API_URL", None)
-        os.close(writing)
-        child.terminate()
-        try:
-            child.wait(10)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+        child.wait(10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def _wait_until_healthy(child: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
