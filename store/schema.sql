@@ -29,7 +29,7 @@ create table run (
 comment on table run is 'A run: one recipe with one identity config';
 comment on column run.run_id is 'Id of the run, from its name';
 comment on column run.name is 'Name, unique in this store';
-comment on column run.recipe is 'Recipe: star, rejection';
+comment on column run.recipe is 'Recipe: star, rejection; import for rows from files';
 comment on column run.config is 'Resolved config as JSON, as the run began';
 comment on column run.identity is 'The identity fields alone as canonical JSON: what may not change';
 comment on column run.manifest is 'JSON: versions, git commit, host, devices';
@@ -56,7 +56,7 @@ comment on column step_run.run is
     'Its name, repeated here so that a question about one run reads that run''s rows alone';
 comment on column step_run.round is 'Round, from 1; 0 is the base';
 comment on column step_run.refresh is 'Refresh of the policy within the round, from 0';
-comment on column step_run.step is 'setup, generate, verify, rationalize, mix, update, evaluate';
+comment on column step_run.step is 'setup, generate, verify, rationalize, mix, update, evaluate; import; reverify …: judged anew';
 comment on column step_run.step_key is 'What the step computes: stage, version, inputs, identity config';
 comment on column step_run.reused is 'True where another run had committed the same key';
 comment on column step_run.started_at is 'When the step began (the last try)';
@@ -95,7 +95,7 @@ create table event (
     message varchar not null,
     detail varchar
 );
-comment on table event is 'What happened to a run: begun, gone on, config changed, split opened, failed, done';
+comment on table event is 'What happened to a run: begun, forked, gone on, config changed, split opened, freed, done';
 comment on column event.run_id is 'The run, NULL for the store itself';
 comment on column event.round is 'Round at the time';
 comment on column event.refresh is 'Refresh at the time';
@@ -345,7 +345,7 @@ comment on column training_row.position is 'Place in the set, from 0';
 comment on column training_row.kind is 'sft, pair or rollout';
 comment on column training_row.prompt_id is 'Prompt trained on, never a hinted one';
 comment on column training_row.weight is 'Weight in the loss';
-comment on column training_row.source is 'Declared source of the mix: round, earlier, rationalized, seed';
+comment on column training_row.source is 'Declared source of the mix: round, earlier, rationalized, seed; import';
 comment on column training_row.tokens is 'Tokens that carry loss';
 
 create table training_row_trajectory (

@@ -290,6 +290,7 @@ with rounds as (
     select s.run, s.round, sum(len(t.token_ids))::bigint as tokens
     from step_output s join trajectory t on t.trajectory_id = s.id
     where s.kind = 'trajectory' and not s.reused and t.purpose in ('train', 'rationalize')
+      and t.model_id is not null
     group by all
 )
 select run, round, coalesce(measured.model_id, made.model_id) as model_id,
