@@ -14,7 +14,7 @@ from stages.errors import StoreError
 from stages.policies.checkpoint import MARKER, is_complete, model_id_of
 from stages.rows import Model, Trajectory
 from stages.shards import read_shard
-from store.checks import Finding
+from store.checks import CHECKS, Finding
 from store.checks import behind as copy_behind
 from store.db import Store
 
@@ -132,6 +132,7 @@ def behind(place: Place) -> Iterator[Finding]:
 Look = Callable[[Place], Iterator[Finding]]
 AROUND: tuple[Look, ...] = (location, left_drafts)
 BESIDE: tuple[Look, ...] = (models, shards, behind)  # these need a store that can be read
+OUTLINE = tuple((check.__doc__ or "").strip() for check in (*AROUND, *CHECKS, *BESIDE))
 
 
 def mount_table() -> Mounts:

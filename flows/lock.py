@@ -12,6 +12,7 @@ from pathlib import Path
 from stages.errors import ConfigError, LockedError
 from stages.ids import Id
 from store.db import Store
+from store.transaction import Transaction
 
 
 @contextmanager
@@ -39,14 +40,18 @@ def run_lock(folder: Path, name: str) -> Iterator[None]:
         file.truncate()
         file.write(str(os.getpid()))
         file.flush()
-        yield
+        try:
+            yield
+        finally:
+            file.truncate(0)
 
 
 def drafts(store: Store) -> list[Path]:
     """Our own drafts (`….PID.tmp`) whose process is gone."""
     stem = re.escape(store.stem)
     ours = re.compile(
-        rf"(?:{stem}(?:\.snapshot)?|tiny-[0-9a-f]{{16}})\.([0-9]{{1,9}})\.tmp(?:\.wal)?"
+        rf"(?:{stem}(?:\.snapshot)?|tiny-[0-9a-f]{{16}}|[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}"
+        r"-[0-9a-f]{12})\.([0-9]{1,9})\.tmp(?:\.wal)?"
     )
     found = [*store.folder.glob("*.tmp*"), *store.folder.glob("models/*.tmp")]
     matches = [(path, ours.fullmatch(path.name)) for path in found]
@@ -60,7 +65,7 @@ def sweep(store: Store) -> None:
 
 
 def worked_on(folder: Path) -> bool:
-    """Whether the process that wrote a run's lock is still there."""
+    """Whether a run's lock names a process that is there; it is emptied when a run ends."""
     try:
         holder = (folder / "lock").read_text().strip()
     except (OSError, ValueError):
@@ -69,14 +74,21 @@ def worked_on(folder: Path) -> bool:
 
 
 def sweep_work(store: Store, folder: Path, run_id: Id, last: int) -> None:
-    """Remove the workspaces of steps that are committed, up to round `last`.
+    """Remove the workspaces that `leftovers` names."""
+    with store.transaction() as tx:
+        found = leftovers(tx, folder, run_id, last)
+    for path in found:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def leftovers(tx: Transaction, folder: Path, run_id: Id, last: int) -> list[Path]:
+    """The workspaces of a run's steps that are committed, up to round `last`.
 
     A step clears its own, but not where it was killed between the two, at the end of a round.
     """
-    with store.transaction() as tx:
-        committed = tx.ask("step_keys", run_id=run_id, round=last)
-    for row in committed:
-        shutil.rmtree(folder / "work" / str(row["step_key"]), ignore_errors=True)
+    keys = tx.ask("step_keys", run_id=run_id, round=last)
+    paths = [folder / "work" / str(row["step_key"]) for row in keys]
+    return [path for path in dict.fromkeys(paths) if path.is_dir()]
 
 
 def _alive(pid: int) -> bool:

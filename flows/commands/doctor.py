@@ -18,10 +18,10 @@ def doctor(
     store: StoreOption = None,
 ) -> None:
     """Look for what is wrong with the store and around it; nothing is changed without --recover."""
-    from flows.doctor import AROUND, BESIDE, Place, mount_table
+    from flows.doctor import AROUND, BESIDE, OUTLINE, Place, mount_table
     from report.text import visible
     from stages.errors import StoreError
-    from store.checks import CHECKS, Unreadable, look_inside
+    from store.checks import Unreadable, look_inside
     from store.checks import recover as set_aside
     from store.db import Store
 
@@ -49,5 +49,5 @@ def doctor(
     if found:
         raise typer.Exit(1)
     typer.echo(visible(f"nothing found in {place.store.path}:"))
-    for check in (*AROUND, *CHECKS, *BESIDE):
-        typer.echo(f"  {(check.__doc__ or '').strip()}")
+    for line in OUTLINE:
+        typer.echo(f"  {line}")
