@@ -192,7 +192,7 @@ with used as (
     select run, id as trajectory_id, round as origin_round
     from step_output where kind = 'trajectory' and first
 ), mixed as (
-    select s.run, s.round, used.origin_round, t.origin,
+    select s.run, s.round, s.refresh, used.origin_round, t.origin,
            count(distinct r.training_row_id) as rows, sum(r.tokens)::bigint as tokens
     from step_output s
     join training_row r on r.training_set_id = s.id
@@ -203,10 +203,14 @@ with used as (
     join used on used.run = s.run and used.trajectory_id = t.trajectory_id
     where s.kind = 'training_set' and s.step = 'mix'
     group by all
+), summed as (  -- a row that two refreshes trained on counts in both sets
+    select run, round, origin_round, origin, sum(rows)::bigint as rows,
+           sum(tokens)::bigint as tokens
+    from mixed group by all
 )
 select run, round, origin_round, origin, rows, tokens,
        rows / sum(rows) over (partition by run, round) as share
-from mixed;
+from summed;
 comment on view mix_by_round is
     'One row per (run, round, origin_round, origin): what each training set was mixed from';
 comment on column mix_by_round.run is 'Name of the run';
