@@ -384,7 +384,11 @@ with recursive asked as materialized (
     union all
     select t.trajectory_id from trajectory t where t.prompt_id = a_thing::uuid
     union all
-    select distinct v.trajectory_id from verdict v where v.verifier_id = a_thing::uuid
+    select distinct v.trajectory_id
+    from verdict v
+    semi join step_output j  -- where judged anew, nothing was decided by it
+        on j.kind = 'verdict' and j.id = v.verdict_id and not starts_with(j.step, 'reverify')
+    where v.verifier_id = a_thing::uuid
 ), chain as materialized (  -- children of children: few, and none in most stores
     select p.trajectory_id, p.parent_id from trajectory_parent p
     where p.parent_id in (select c.trajectory_id from trajectory_parent c)
