@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one typed config of a run. Plug-ins bring their own sections; nothing is said twice."""
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from stages.evaluate import EvaluateConfig
 from stages.mix import MixConfig
@@ -61,10 +62,14 @@ class GatesConfig(Settings):
 
 
 class Config(Settings):
-    """A run: `rounds` is a target that may grow; every field not marked operational is identity."""
+    """A run: `rounds` is a target that may grow; every field not marked operational is identity.
+
+    `keep` says whose checkpoints stay on disk: all, best (held-out pass@1), or last(n).
+    """
 
     recipe: Literal["star", "rejection"]
     rounds: int = operational(5, ge=1, le=100_000)
+    keep: str = operational("all")
     seed: int = Field(0, ge=0, lt=2**31)
     task: TaskConfig
     policy: PolicyConfig
@@ -76,6 +81,15 @@ class Config(Settings):
     update: UpdateConfig
     evaluate: EvaluateConfig = EvaluateConfig()
     gates: GatesConfig = GatesConfig()
+
+    @field_validator("keep", mode="before")
+    @classmethod
+    def _keep_is_a_rule(cls, given: Any) -> Any:
+        if not re.fullmatch(r"all|best|last\([1-9][0-9]{0,5}\)", str(given)):
+            raise ValueError(
+                f"{given!r} is not allowed: use all, best or last(n) with n from 1 on: last(3)"
+            )
+        return given
 
     @model_validator(mode="after")
     def _recipe_has_its_steps(self) -> "Config":

@@ -12,6 +12,7 @@ import typer
 
 from flows.commands.doctor import doctor
 from flows.commands.export import export
+from flows.commands.gc import gc
 from flows.commands.import_ import import_
 from flows.commands.lineage import lineage
 from flows.commands.report import report
@@ -34,7 +35,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(run, status, report, samples, sql, lineage, snapshot, import_, export, verify),
-    doctor,
+    *(doctor, gc),
 )
 for command in COMMANDS:
     app.command(command.__name__.rstrip("_"))(command)

@@ -53,7 +53,13 @@ class Run:
         """The folder of a model of the store."""
         with self.store.transaction() as tx:
             (model,) = tx.rows(Model, "model_by_id", model_id=model_id)
+            freed = tx.ask("freed_last", model=str(model_id))
         folder = self.store.folder / model.path
+        if freed and not folder.exists():
+            raise StoreError(
+                f"checkpoint {folder} was freed at {freed[0]['happened_at']:%Y-%m-%d %H:%M} by "
+                "`keep`: put it back, or fork from a round whose checkpoint is still there"
+            )
         if model.origin == "update" and not is_complete(folder):
             raise StoreError(
                 f"checkpoint {folder} is missing or torn, and this run needs it: put it back, "

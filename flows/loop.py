@@ -12,6 +12,7 @@ from flows.context import Round, Run
 from flows.environment import quiet_libraries
 from flows.fork import Fork, check_same, source_of, take_over
 from flows.lock import run_lock, sweep, sweep_work
+from flows.retention import retain
 from flows.screen import Screen
 from flows.server import prefect_server
 from report.live import LiveTable
@@ -78,6 +79,7 @@ def _rounds(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
             run.screen.in_round(number, target)
             start = _model_of_round(run, number - 1) if number else base
             run_round(Round(run, number, start, base))
+            retain(run)
             run.store.snapshot()
             table.show()
     except BaseException as error:

@@ -158,6 +158,10 @@ def test_the_drafts_of_dead_processes_are_swept_and_no_others(tmp_path: Path) ->
     draft = tmp_path / "models" / f"tiny-0123456789abcdef.{dead.pid}.tmp"
     draft.mkdir(parents=True)
     (draft / "model.safetensors").write_text("torn")
+    model = "0123abcd-0123-abcd-0123-0123456789ab"
+    (tmp_path / "models" / f"{model}.{dead.pid}.tmp").mkdir()
+    (tmp_path / "models" / model).mkdir()
+    (tmp_path / "models" / f"{model}.{os.getpid()}.tmp").mkdir()
     kept = [
         f"store.snapshot.{os.getpid()}.tmp",
         *("notes.of.mine.tmp", "store.duckdb", "notes.tmp", f"thesis.{dead.pid}.tmp"),
@@ -167,4 +171,5 @@ def test_the_drafts_of_dead_processes_are_swept_and_no_others(tmp_path: Path) ->
         (tmp_path / name).write_text("")
     sweep(Store(tmp_path / "store.duckdb"))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "models"])
-    assert list((tmp_path / "models").iterdir()) == []
+    left = sorted(path.name for path in (tmp_path / "models").iterdir())
+    assert left == [model, f"{model}.{os.getpid()}.tmp"]
