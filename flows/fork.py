@@ -2,6 +2,7 @@
 """Forks: a new run that takes over another's rounds and goes on from there under its own config."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,13 @@ def parse(text: str) -> Fork:
     return Fork(run, int(number))
 
 
+def whole_rounds(tx: Transaction, run: Mapping[str, Any], config: Config) -> list[int]:
+    """The rounds of a run that are done, those that a fork took over included."""
+    rows = tx.ask("rounds_done", run_id=run["run_id"], every=config.evaluate.every)
+    taken = run["forked_at_round"]
+    return sorted({row["round"] for row in rows} | set(range(0 if taken is None else taken + 1)))
+
+
 def source_of(tx: Transaction, fork: Fork, config: Config) -> Id:
     """The id of the run that is forked; ConfigError where its rounds cannot be gone on from."""
     found = tx.ask("run_by_name", name=fork.run)
@@ -40,13 +48,11 @@ def source_of(tx: Transaction, fork: Fork, config: Config) -> Id:
     source: Id = found[0]["run_id"]
     (newest,) = tx.ask("newest_config", run_id=source)
     theirs = check(json.loads(newest["config"]))
-    rows = tx.ask("rounds_done", run_id=source, every=theirs.evaluate.every)
-    taken = found[0]["forked_at_round"]
-    done = {row["round"] for row in rows} | set(range(0 if taken is None else taken + 1))
+    done = whole_rounds(tx, found[0], theirs)
     if fork.round not in done:
         raise ConfigError(
             f"--fork: run {fork.run} has no whole round {fork.round}; whole ones: "
-            f"{', '.join(map(str, sorted(done))) or 'none yet'}"
+            f"{', '.join(map(str, done)) or 'none yet'}"
         )
     if config.rounds <= fork.round:
         raise ConfigError(

@@ -13,14 +13,15 @@ from typing import Any
 from configs.load import apply, check
 from configs.schema import Config
 from flows.commit import Output, store_step
+from flows.fork import whole_rounds
 from flows.lock import run_lock
 from flows.screen import Screen
 from stages import ids
-from stages.errors import ConfigError
+from stages.errors import ConfigError, StoreError
 from stages.ids import Id
 from stages.rows import Problem, Trajectory, Verdict, VerdictComponent, Verifier
 from stages.verifiers import VerifierPart
-from stages.verify import verifier_row, verify
+from stages.verify import hold_unjudged, verifier_row, verify
 from store.db import Store
 
 VERSION = 1
@@ -31,6 +32,8 @@ def verifier_of(config: Config, name: str, overrides: Sequence[str]) -> Verifier
     values = config.model_dump(mode="json")
     values["verifier"] = {"type": name}
     for override in overrides:
+        if not override.partition("=")[1]:
+            raise ConfigError(f"--with {name}: {override!r} is not key=value: write e.g. mark='=>'")
         apply(values, f"verifier.{override}")
     return check(values).verifier.build()
 
@@ -52,8 +55,7 @@ def reverify(
         run_id: Id = found[0]["run_id"]
         (newest,) = tx.ask("newest_config", run_id=run_id)
         config = check(json.loads(newest["config"]))
-        every = config.evaluate.every
-        rounds = [row["round"] for row in tx.ask("rounds_done", run_id=run_id, every=every)]
+        rounds = whole_rounds(tx, found[0], config)
     if only is not None and only not in rounds:
         raise ConfigError(
             f"--round: run {run} has no whole round {only}; whole ones: "
@@ -62,13 +64,19 @@ def reverify(
     verifier = verifier_of(config, name, overrides)
     with run_lock(store.folder / run, run):
         for number in rounds if only is None else [only]:
-            _round(store, run, run_id, number, verifier, screen)
+            _round(store, run, run_id, number, verifier, config.gates.max_unjudged, screen)
     store.snapshot()
     return verifier_row(verifier).verifier_id
 
 
 def _round(
-    store: Store, run: str, run_id: Id, number: int, verifier: VerifierPart, screen: Screen
+    store: Store,
+    run: str,
+    run_id: Id,
+    number: int,
+    verifier: VerifierPart,
+    most_unjudged: float,
+    screen: Screen,
 ) -> None:
     place: dict[str, Any] = {"run_id": run_id, "round": number, "refresh": 0}
     row = verifier_row(verifier)
@@ -81,12 +89,20 @@ def _round(
         committed = tx.ask("step_committed", **place, step=step)
     judged = ids.hash_ids(t.trajectory_id for t in trajectories)
     key = ids.step_key("reverify", VERSION, [row.verifier_id, judged], "")
-    if committed or not trajectories:
+    if committed and committed[0]["step_key"] != key:
+        raise StoreError(
+            f"round {number}, step {step} was committed with another key "
+            f"({committed[0]['step_key']}, now {key}): the code or its inputs changed; judge with "
+            "a verifier of another version or config"
+        )
+    if committed:
         screen.say(f"round {number}: judged already")
+    if committed or not trajectories:
         return
     with screen.stage(f"round {number}: verify", total=len(trajectories)) as stage:
         verdicts, components = verify(trajectories, problems, verifier)
         stage.advance(len(trajectories))
+    hold_unjudged(verdicts, most_unjudged, number)
     output = Output(
         [(Verifier, [row]), (Verdict, verdicts), (VerdictComponent, components)],
         {"verdict": [verdict.verdict_id for verdict in verdicts]},

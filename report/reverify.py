@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from report.pages import Section
+from report.query import answer
 from report.text import visible
 from stages.ids import Id
 from store.db import Store
@@ -21,25 +22,35 @@ def reverify_sections(store: Store, run: str, verifier_id: Id) -> list[Section]:
         counts = read(connection, "verdict_flips", **asked)
         flipped = read(connection, "flipped", **asked, count=SHOWN)
         touched = read(connection, "flips_touch", **asked)
+        held_out = read(connection, "held_out_rejudged", **asked)
     turned = sum(row["n"] for row in counts if row["was"] != row["now"])
     total = sum(row["n"] for row in counts)
     return [
         Section(
             f"{run}: judged anew",
             f"{turned:,} of {total:,} verdicts turned; in SQL: "
-            f"from rejudged('{run}', '{verifier_id}') where flipped.",
+            f"{_flipped_in_sql(run, verifier_id)}.",
             ("answers", "was", "now", "count"),
             _matrix(counts),
         ),
         Section(
-            "Held-out answers that are right",
-            "Unjudged ones count as wrong.",
-            ("round", "was", "now", "answers"),
-            _held_out(counts),
+            "Held-out pass@1",
+            "The mean over difficulties, as in the round table; unjudged answers are left out.",
+            ("round", "was", "now", "questions", "answers"),
+            [_held_out(row) for row in held_out],
         ),
         *_flips(flipped, turned),
         *_touched(touched),
     ]
+
+
+def flips(store: Store, run: str, verifier_id: Id, format_: str) -> bytes:
+    """Who flipped, a row each, as CSV or JSON."""
+    return answer(store, _flipped_in_sql(run, verifier_id), format_)
+
+
+def _flipped_in_sql(run: str, verifier_id: Id) -> str:
+    return f"from rejudged('{run}', '{verifier_id}') where flipped"
 
 
 def _matrix(counts: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -50,17 +61,10 @@ def _matrix(counts: Sequence[dict[str, Any]]) -> list[list[str]]:
     return [[*key, f"{n:,}"] for key, n in sorted(sums.items())]
 
 
-def _held_out(counts: Sequence[dict[str, Any]]) -> list[list[str]]:
-    rows = []
-    for number in sorted({row["round"] for row in counts if row["purpose"] == "eval"}):
-        mine = [row for row in counts if row["round"] == number and row["purpose"] == "eval"]
-        n = sum(row["n"] for row in mine)
-        right = [
-            sum(row["n"] for row in mine if row[when] == "correct") / n for when in ("was", "now")
-        ]
-        label = "base" if number == 0 else str(number)
-        rows.append([label, *(f"{share:.3f}" for share in right), f"{n:,}"])
-    return rows
+def _held_out(row: dict[str, Any]) -> list[str]:
+    label = "base" if row["round"] == 0 else str(row["round"])
+    shares = ["–" if row[when] is None else f"{row[when]:.3f}" for when in ("was", "now")]
+    return [label, *shares, f"{row['questions']:,}", f"{row['answers']:,}"]
 
 
 def _flips(flipped: Sequence[dict[str, Any]], turned: int) -> list[Section]:

@@ -8,6 +8,7 @@ try is a verdict of its own.
 from collections.abc import Mapping, Sequence
 
 from stages import ids
+from stages.errors import HeldError
 from stages.ids import Id
 from stages.rows import Problem, Trajectory, Verdict, VerdictComponent, Verifier
 from stages.verifiers.base import Judgement, VerifierPart
@@ -46,6 +47,18 @@ def verify(
 def final_verdicts(verdicts: Sequence[Verdict]) -> dict[Id, Verdict]:
     """The last verdict of each trajectory."""
     return {v.trajectory_id: v for v in sorted(verdicts, key=lambda v: v.attempt)}
+
+
+def hold_unjudged(verdicts: Sequence[Verdict], most: float, number: int) -> None:
+    """HeldError where more than the share `most` of a round's answers could not be judged."""
+    final = final_verdicts(verdicts)
+    unjudged = [v for v in final.values() if v.status == "unjudged"]
+    if len(unjudged) > most * len(final):
+        raise HeldError(
+            f"round {number} is held: {len(unjudged)} of {len(final)} answers could not be "
+            f"judged ({unjudged[0].reason}), gates.max_unjudged allows {most:.0%}: mend the "
+            "verifier or the references and run again, or raise the gate"
+        )
 
 
 def _judge(trajectory: Trajectory, reference: str, verifier: VerifierPart) -> Judgement:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.common import StoreOption, age_line, store_path
+from flows.commands.common import StoreOption, age_line, choose, store_path
 
 
 def verify(
@@ -19,20 +19,36 @@ def verify(
     round_: Annotated[
         int | None, typer.Option("--round", help="This round alone.", show_default=False)
     ] = None,
+    format: Annotated[
+        str,
+        typer.Option("--format", "-f", help="table (the whole page), csv or json (who flipped)."),
+    ] = "table",
     store: StoreOption = None,
 ) -> None:
     """Judge stored trajectories anew; show who flipped and which models that touches."""
+    import sys
+
+    from rich.console import Console
+
     from flows.reverify import reverify
     from flows.screen import Screen
     from report.pages import as_text
-    from report.reverify import reverify_sections
-    from stages.errors import StoreError
+    from report.reverify import flips, reverify_sections
+    from stages.errors import Interrupted, StoreError
     from store.db import Store
 
-    screen = Screen()
+    choose("--format", format, ("table", "csv", "json"))
+    page = format == "table"
+    screen = Screen(None if page else Console(stderr=True, highlight=False, soft_wrap=True))
     place = Store(store_path(store), screen.say)
     if not place.path.exists():
         raise StoreError(f"there is no store at {place.path}: name one with --store")
-    verifier_id = reverify(place, run, with_, overrides or [], round_, screen)
+    try:
+        verifier_id = reverify(place, run, with_, overrides or [], round_, screen)
+    except KeyboardInterrupt as stop:
+        raise Interrupted("interrupted: the same command goes on from here") from stop
+    if not page:
+        sys.stdout.buffer.write(flips(place, run, verifier_id, format))
+        return
     typer.echo(as_text(reverify_sections(place, run, verifier_id)))
     typer.echo(age_line(place.copy))

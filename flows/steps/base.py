@@ -9,10 +9,9 @@ from prefect.cache_policies import NO_CACHE
 
 from flows.commit import Workspace
 from flows.context import Round
-from stages.errors import HeldError
 from stages.ids import Id
 from stages.rows import Problem, Trajectory, Verdict, VerdictComponent
-from stages.verify import final_verdicts, verifier_row, verify
+from stages.verify import hold_unjudged, verifier_row, verify
 
 Step = TypeVar("Step", bound=Callable[..., Any])
 
@@ -39,13 +38,5 @@ def judge(
     with space.working():
         by_id = {problem.problem_id: problem for problem in problems}
         verdicts, components = verify(trajectories, by_id, r.run.verifier)
-    final = final_verdicts(verdicts)
-    unjudged = [v for v in final.values() if v.status == "unjudged"]
-    most = r.run.config.gates.max_unjudged
-    if len(unjudged) > most * len(final):
-        raise HeldError(
-            f"round {r.number} is held: {len(unjudged)} of {len(final)} answers could not be "
-            f"judged ({unjudged[0].reason}), gates.max_unjudged allows {most:.0%}: mend the "
-            "verifier or the references and run again, or raise the gate"
-        )
+    hold_unjudged(verdicts, r.run.config.gates.max_unjudged, r.number)
     return verdicts, components

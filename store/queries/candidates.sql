@@ -11,6 +11,7 @@ with used as (
     select v.trajectory_id, arg_max(v.status, v.attempt) as status, arg_max(v.score, v.attempt) as score
     from step_output s join verdict v on v.verdict_id = s.id
     where s.run_id = $run_id and s.kind = 'verdict' and s.round <= $round
+      and not starts_with(s.step, 'reverify')
     group by all
 ), rejected as (
     select d.trajectory_id
