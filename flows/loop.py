@@ -10,7 +10,7 @@ from configs.load import check, differences
 from configs.schema import Config
 from flows.context import Round, Run
 from flows.environment import quiet_libraries
-from flows.fork import Fork, check_same, source_of, take_over
+from flows.fork import Fork, check_same, source_of, take_over, whole_rounds
 from flows.lock import run_lock, sweep, sweep_work
 from flows.retention import retain
 from flows.screen import Screen
@@ -96,23 +96,20 @@ def _begin_or_go_on(
 ) -> tuple[Id, int | None]:
     """The run's id and its last whole round (None before the base is measured)."""
     run_id = ids.run_id(name)
+    rounds = f"{config.rounds} round{'s' * (config.rounds > 1)}"
+    origin = f" as a fork of {fork.run} at round {fork.round}" if fork else ""
+    begins = f"run {name} begins{origin}"
     with store.transaction() as tx:
         found = tx.ask("run_by_name", name=name)
         if found:
             check_same(found[0], found[0]["forked_from_name"], fork, name)
         else:
             _begin(tx, name, run_id, config, fork)
-        rows = tx.ask("rounds_done", run_id=run_id, every=config.evaluate.every)
-        done = [each["round"] for each in rows]
+            _write_event(tx, run_id, "forked" if fork else "begun", f"{begins}, {rounds}")
         (row,) = tx.ask("run_by_name", name=name)
-    if row["forked_at_round"] is not None:
-        done.append(row["forked_at_round"])
-    last = max(done, default=None)
+        last = max(whole_rounds(tx, row, config), default=None)
     if not found:
-        rounds = f"{config.rounds} round{'s' * (config.rounds > 1)}"
-        origin = f" as a fork of {fork.run} at round {fork.round}" if fork else ""
-        _event(store, run_id, "forked" if fork else "begun", f"run {name} begins{origin}, {rounds}")
-        screen.say(f"run {name} begins{origin}: {rounds}")
+        screen.say(f"{begins}: {rounds}")
         store.snapshot()
         return run_id, last
     if found[0]["recipe"] == "import":
@@ -177,12 +174,18 @@ def _model_of_round(run: Run, number: int) -> Id:
 
 def _event(store: Store, run_id: Id, kind: str, message: str, detail: str | None = None) -> None:
     with store.transaction() as tx:
-        tx.append(
-            "add_event",
-            run_id=run_id,
-            round=None,
-            refresh=None,
-            kind=kind,
-            message=message,
-            detail=detail,
-        )
+        _write_event(tx, run_id, kind, message, detail)
+
+
+def _write_event(
+    tx: Transaction, run_id: Id, kind: str, message: str, detail: str | None = None
+) -> None:
+    tx.append(
+        "add_event",
+        run_id=run_id,
+        round=None,
+        refresh=None,
+        kind=kind,
+        message=message,
+        detail=detail,
+    )

@@ -44,7 +44,7 @@ def pages(store: Store, names: Sequence[str]) -> list[Section]:
     runs = [name for name in runs if name not in imports]
     configs = {name: check(json.loads(found[name]["config"])) for name in runs}
     lines = {name: round_lines(store, name) for name in runs}
-    sections += [_run_section(name, configs[name], lines[name]) for name in runs]
+    sections += [_run_section(found[name], configs[name], lines[name]) for name in runs]
     for name in runs:
         rows = _gains(store, name, lines[name])
         if rows:
@@ -71,7 +71,7 @@ def _import_section(connection: Any, run: Mapping[str, Any]) -> Section:
     return Section(run["name"], *page)
 
 
-def _run_section(name: str, config: Any, lines: Sequence[RoundLine]) -> Section:
+def _run_section(run: Mapping[str, Any], config: Any, lines: Sequence[RoundLine]) -> Section:
     slices = difficulties(lines)
     kind = (
         "Nothing is trained yet."
@@ -85,8 +85,14 @@ def _run_section(name: str, config: Any, lines: Sequence[RoundLine]) -> Section:
         "questions; d1 all is every problem of that difficulty, in whatever split. Rationalized: "
         "this round's rows, and in brackets the share of all such rows in its training set."
     )
+    fork = (
+        f"Forked from {run['forked_from_name']} at round {run['forked_at_round']}: its rounds up "
+        "to there are that run's.\n"
+        if run["forked_from_name"]
+        else ""
+    )
     rows = [cells(line, slices) for line in lines]
-    return Section(name, f"{header(config)}\n{kind} {what}", columns(lines), rows)
+    return Section(run["name"], f"{header(config)}\n{fork}{kind} {what}", columns(lines), rows)
 
 
 def hint_sections(store: Store, name: str) -> list[Section]:

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 from running import TRY, Ended, ask, contents, starloop
 
@@ -46,8 +47,11 @@ def test_a_fork_goes_on_from_its_round_and_rests_on_the_source(copied: Path) -> 
     assert (again.code, again.err) == (0, "")
     assert again.out.startswith("run bent is complete: 2 rounds are done")
     assert "complete, forked from try@1" in starloop("status", "--store", copied).out
+    report = starloop("report", "bent", "--store", copied).out
+    assert "Forked from try at round 1: its rounds up to there are that run's." in report
 
 
+@pytest.mark.slow
 def test_a_fork_of_a_fork_mixes_the_rounds_it_took_over(copied: Path) -> None:
     one = starloop("run", TRY, "--fork", "try@2", "--name", "a", "--rounds", 3, "--store", copied)
     two = starloop("run", TRY, "--fork", "a@3", "--name", "b", "--rounds", 4, "--store", copied)
@@ -87,6 +91,51 @@ def test_what_cannot_be_forked_is_refused_and_changes_nothing(
 def test_a_changed_run_is_told_a_free_name_and_the_fork(command: Command, copied: Path) -> None:
     ended = command("run", TRY, "seed=1", "--name", "try", "--store", copied)
     assert "with --name try-2 (and --fork try@ROUND to go on from one of its rounds)" in ended.err
+
+
+def test_a_fork_is_there_with_its_rounds_and_its_event_or_not_at_all(
+    command: Command, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = contents(copied)
+    monkeypatch.setattr("flows.loop.take_over", cut)
+    fork = ("run", TRY, "--fork", "try@1", "--name", "bent", "seed=5", "--store", copied)
+    assert command(*fork).code == 130
+    assert contents(copied) == before
+    monkeypatch.undo()
+    for after in ("flows.loop._event", "flows.screen.Screen.say"):  # what follows the commit
+        monkeypatch.setattr(after, cut)
+    assert command(*fork).code == 130
+    told = ask(
+        copied,
+        "select e.kind, e.message from event e join run using (run_id) where name = 'bent'",
+    )
+    assert told == [("forked", "run bent begins as a fork of try at round 1, 2 rounds")]
+    steps = "select round, step, step_key from step_run where run = ? and round <= 1 order by all"
+    assert ask(copied, steps, "bent") == ask(copied, steps, "try")
+
+
+def test_rounds_that_a_fork_took_over_are_whole_however_often_it_measures(
+    command: Command, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with duckdb.connect(str(copied)) as store:  # as if try measured every second round
+        store.execute("update run set config = replace(config, '\"every\":1', '\"every\":2')")
+        for table in ("step_run", "step_output"):
+            store.execute(f"delete from {table} where round = 1 and step = 'evaluate'")
+    monkeypatch.setattr("flows.loop._work", lambda *_: None)
+    fork = ("run", TRY, "--fork", "try@1", "--name", "bent", "--store", copied)
+    assert command(*fork).code == 0
+    ended = command("verify", "bent", "--with", "exact", "mark=zz", "--store", copied)
+    assert ended.code == 0, ended.err
+    judged = "select round from step_run where starts_with(step, 'reverify') order by 1"
+    assert ask(copied, judged) == [(0,), (1,)]
+    again = command("run", TRY, "--fork", "bent@1", "--name", "twice", "--store", copied)
+    assert again.out.startswith("run twice begins as a fork of bent at round 1")
+    assert ask(
+        copied, "select count(*) from step_run where run = 'twice' and step like 'rev%'"
+    ) == [(0,)]
 
 
 @pytest.mark.parametrize(("text", "fork"), [("a@0", Fork("a", 0)), ("a@b@12", Fork("a@b", 12))])
