@@ -507,8 +507,15 @@ with moved as (
     select m.round, m.origin, sum(m.rows)::bigint as rows, sum(m.tokens)::bigint as tokens,
            sum(m.share) as share
     from mix_by_round m where m.run = a_run group by all
+), grid as (  -- an origin that a round has none of is a row too
+    select round, origin
+    from (select distinct round from moved) cross join (select distinct origin from moved)
+), filled as (
+    select round, origin, coalesce(m.rows, 0) as rows, coalesce(m.tokens, 0) as tokens,
+           coalesce(m.share, 0.0) as share
+    from grid left join moved m using (round, origin)
 )
-select *, share - lag(share) over (partition by origin order by round) as change from moved;
+select *, share - lag(share) over (partition by origin order by round) as change from filled;
 comment on macro table mix_moves is
     'How a run''s mix by origin moved: rows, tokens and share of each training set, change of share';
 

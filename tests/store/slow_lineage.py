@@ -171,8 +171,8 @@ def rationalized_in_use(told: History, run: str, number: int) -> list[tuple[Any,
     for output in here:
         if output["kind"] != "training_set":
             continue
-        updates = [o["id"] for o in here
-                   if (o["kind"], o["refresh"]) == ("training_update", output["refresh"])]  # fmt: skip
+        at = ("training_update", output["refresh"])
+        updates = [o["id"] for o in here if (o["kind"], o["refresh"]) == at]
         for row in told.sets[output["id"]]:
             for id_, _ in row["trajectories"]:
                 one = told.trajectories[id_]
@@ -197,9 +197,10 @@ def mix_moves(told: History, run: str) -> list[tuple[Any, ...]]:
             sums[0] += 1
             sums[1] += row["tokens"]
     found, last = [], {}  # type: ignore[var-annotated]
-    for number in sorted(counted):
+    for number in sorted(n for n, origins in counted.items() if origins):
         total = sum(rows for rows, _ in counted[number].values())
-        for origin, (rows, tokens) in counted[number].items():
+        for origin in {origin for origins in counted.values() for origin in origins}:
+            rows, tokens = counted[number].get(origin, (0, 0))
             change = rows / total - last[origin] if origin in last else None
             found.append((number, origin, rows, tokens, rows / total, change))
             last[origin] = rows / total
@@ -260,8 +261,9 @@ def fate_of(told: History, id_: Id) -> list[tuple[Any, ...]]:
             and decision["source"] != "earlier"
         ]  # fmt: skip
         decision = min(decided, key=lambda each: each[:2])[2] if decided else None
-        sets = {o["id"] for o in here if o["kind"] == "training_set"
-                and any(id_ in dict(row["trajectories"]) for row in told.sets[o["id"]])}  # fmt: skip
+        held = [o["id"] for o in here if o["kind"] == "training_set"]
+        sets = {of for of in held
+                if any(id_ in dict(row["trajectories"]) for row in told.sets[of])}  # fmt: skip
         models = set()
         for update in (told.updates[o["id"]] for o in here if o["kind"] == "training_update"):
             for row in told.sets[update["set"]]:

@@ -11,11 +11,9 @@ import pytest
 import slow_lineage as slow
 import small_history
 from hypothesis import HealthCheck, Phase, event, given, settings
-from hypothesis import strategies as st
 from lineage_histories import BASE, OTHER, TRAIN, VERIFIER, History, histories, write
 from small_history import named
 
-from stages.ids import mint
 from store.transaction import Transaction
 
 Rows = list[tuple[Any, ...]]
@@ -153,6 +151,8 @@ def test_how_the_mix_and_the_problems_moved(small: Ask) -> None:
         (1, "rationalized", 1, 6, third, None),
         (1, "seed", 1, 8, third, None),
         (1, "self", 1, 3, third, None),
+        (2, "rationalized", 0, 0, 0.0, -third),
+        (2, "seed", 0, 0, 0.0, -third),
         (2, "self", 2, 12, 1.0, pytest.approx(2 * third)),
     ]
     # D1 is right in rounds 0 and 1, wrong in 2; P1 right, then wrong; P2 wrong, then right
