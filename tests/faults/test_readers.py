@@ -80,7 +80,6 @@ def check_both(store: Path, one: Path, two: Path) -> None:
         (1, "rationalize.enabled=false"),
         pytest.param(2, "rationalize.enabled=false", marks=pytest.mark.slow),
         pytest.param(2, "seed=1", marks=pytest.mark.slow),
-        pytest.param(2, "update.init_from=round_start", marks=pytest.mark.slow),
     ],
 )
 def test_two_runs_at_once_in_one_store_end_with_the_rows_they_would_have_alone(
