@@ -26,7 +26,10 @@ def run(
         typer.Option("--fork", help="RUN@ROUND: a new run that goes on from there; needs --name."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the resolved config as JSON and stop.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the resolved config as JSON, a forecast on stderr, stop."
+        ),
     ] = False,
     store: StoreOption = None,
 ) -> None:
@@ -43,7 +46,12 @@ def run(
     resolved = load(config, given)
     run_name = check_name(name or config.stem)
     if dry_run:
+        from flows.forecast import forecast
+        from report.forecast import forecast_page
+        from store.db import Store
+
         typer.echo(resolved.model_dump_json(indent=2))
+        typer.echo(forecast_page(forecast(run_name, resolved, Store(path), forked)), err=True)
         return
     from flows.environment import settle
 

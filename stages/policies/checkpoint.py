@@ -69,13 +69,13 @@ def model_row(folder: Path, origin: Any, relative_to: Path) -> Model:
         model_id=model_id_of(folder),
         origin=origin,
         architecture=architectures[0],
-        parameters=_parameters(folder),
+        parameters=parameters(folder),
         base_model_id=None,
         path=str(folder.relative_to(relative_to) if inside else folder.resolve()),
     )
 
 
-def _parameters(folder: Path) -> int:
+def parameters(folder: Path) -> int:
     """Number of parameters, read from the headers of the weight files."""
     from math import prod
 

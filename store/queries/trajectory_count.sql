@@ -1,0 +1,2 @@
+-- How many trajectories the store holds.
+select count(*) as trajectories from trajectory
