@@ -34,11 +34,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    *(run, status, report, samples, sql, lineage, snapshot, import_, export, verify),
+    *(run, status, report, samples, sql, snapshot, import_, export, verify),
     *(doctor, gc),
 )
 for command in COMMANDS:
     app.command(command.__name__.rstrip("_"))(command)
+app.add_typer(lineage, name="lineage")
 
 
 @app.callback()

@@ -122,3 +122,9 @@ def read(
 ) -> list[dict[str, Any]]:
     """The rows of a named query on a reader's connection."""
     return Transaction(connection).ask(name, **values)
+
+
+def read_table(connection: "duckdb.DuckDBPyConnection", name: str, /, **values: Any) -> pa.Table:
+    """The answer of a named query on a reader's connection as an Arrow table, ids as text."""
+    found: pa.Table = connection.sql(query(name), params=values).to_arrow_table()
+    return found

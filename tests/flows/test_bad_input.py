@@ -136,11 +136,11 @@ def test_every_reading_command_says_that_there_is_no_store(
     assert not store.parent.exists()
 
 
-@pytest.mark.parametrize("name", ["report", "samples", "lineage"])
+@pytest.mark.parametrize("name", ["report", "samples", "lineage mix", "lineage problems"])
 def test_an_unknown_run_is_named_with_those_that_there_are(
     command: Command, finished: Path, name: str
 ) -> None:
-    line = one_line(command(name, "tyr", "--store", finished), 2)
+    line = one_line(command(*name.split(), "tyr", "--store", finished), 2)
     assert "run 'tyr' is not in the store; runs: try; did you mean 'try'?" in line
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from report.lineage import last_checkpoint
+from report.lineage import last_checkpoint, trained_by
 from report.pages import as_markdown, as_text, hint_sections, pages, paired
 from report.rounds import round_lines
 from report.runs import newest_run
@@ -94,19 +94,15 @@ def test_a_store_without_a_run_says_how_to_start_one(
 
 def test_lineage_of_the_last_checkpoint_by_hand(told: Store) -> None:
     lines = [line.split() for line in last_checkpoint(told, "one").splitlines()]
-    trained = [line for line in lines if line[1:2] == ["self"]]
+    trained = [line for line in lines if line[2:3] == ["self"]]
     # M2: a1 of round 1, sampled by M0, 3 tokens; b2 of round 2, sampled by M1, 9 tokens
-    assert [[row[0], *row[3:]] for row in trained] == [["1", "1", "1", "3"], ["2", "1", "1", "9"]]
+    assert [[row[1], *row[4:]] for row in trained] == [["1", "1", "1", "3"], ["2", "1", "1", "9"]]
     rests = [line for line in lines if line[-1:] and line[-1].startswith("models/")]
-    assert sorted((row[0], row[2], row[3]) for row in rests) == [
-        ("1", "outside", "models/0"),
-        ("1", "update", "models/1"),
-    ]
+    assert sorted((row[0], row[-1]) for row in rests) == [("1", "models/0"), ("1", "models/1")]
 
 
 def test_lineage_counts_every_visit_of_the_last_update(finished: Store) -> None:
-    with finished.reader() as connection:
-        rows = read(connection, "trained_by_last", run="try")
+    rows = trained_by(finished, "try", False).table.to_pylist()
     assert sum(row["visits"] for row in rows) == 288  # 36 steps of 8 rows
     assert {row["origin"] for row in rows} == {"self", "rationalized", "seed"}
     assert {row["policy_id"] is None for row in rows if row["origin"] == "seed"} == {True}
