@@ -31,6 +31,7 @@ _READER: dict[str, Any] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
+    "temp_directory": "",  # a query that needs more memory fails, and no disk fills
 }
 
 

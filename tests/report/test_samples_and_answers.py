@@ -8,18 +8,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import small_history
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from report.query import FORMATS, answer
+from report.query import FORMATS
+from report.query import answer as write
 from report.samples import sample_lines
+from stages.errors import ConfigError
 from stages.rows import StepOutput, Trajectory
 from store.db import Store
 
 SCREEN_TRICKS = "\x1b[2J\x1b[1;1Hmine\r\n\x07\x08\x9b5A\u202etxet\u2028end\x00"
+
+
+def answer(store: Store, sql: str, format_: str, **options: Any) -> bytes:
+    out = io.BytesIO()
+    write(store, sql, format_, out, **options)
+    return out.getvalue()
 
 
 @pytest.fixture
@@ -88,6 +97,17 @@ def test_a_table_by_hand(told: Store) -> None:
     assert count == "2 rows"
 
 
+def test_a_table_shows_so_many_rows_and_counts_the_others(told: Store) -> None:
+    found = answer(told, "select range + 1 as n from range(25000)", "table", rows=3).decode()
+    *lines, count = found.splitlines()
+    assert [line.split() for line in lines] == [["n"], ["-"], ["1"], ["2"], ["3"]]
+    assert count == (
+        "the first 3 of 25,000 rows: --rows shows more, --format csv, json or parquet writes all"
+    )
+    assert len(answer(told, "from range(25000)", "table").splitlines()) == 2 + 1000 + 1
+    assert answer(told, "from range(3)", "table", rows=3).endswith(b"\n3 rows\n")
+
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r"), max_size=8)
 ROWS = st.lists(
     st.tuples(st.integers(-(2**62), 2**62), TEXT, st.floats(-1e9, 1e9), st.booleans()),
@@ -134,3 +154,74 @@ def test_ids_are_text_in_csv_and_json(told: Store) -> None:
     run = str(small_history.mint("r", "one"))
     assert answer(told, sql, "csv").decode() == f"run_id\n{run}\n"
     assert json.loads(answer(told, sql, "json")) == [{"run_id": run}]
+
+
+def test_an_answer_of_many_batches_is_whole_in_every_format(told: Store) -> None:
+    sql = (
+        "select range as i, 'x' || range as s, range / 4 as f, range % 2 = 0 as b from range(25000)"
+    )
+    expected = [(i, f"x{i}", i / 4, i % 2 == 0) for i in range(25_000)]
+    for format_ in sorted(FORMATS.keys() - {"table"}):
+        assert parsed(format_, answer(told, sql, format_)) == expected
+
+
+def test_numbers_that_json_cannot_write_are_null(told: Store) -> None:
+    sql = (
+        "select 'nan'::double as a, [1.5, 'inf'::double] as b, {'c': '-inf'::double} as d, 2.5 as e"
+    )
+    found = answer(told, sql, "json")
+    assert json.loads(found, parse_constant=pytest.fail) == [
+        {"a": None, "b": [1.5, None], "d": {"c": None}, "e": 2.5}
+    ]
+
+
+@pytest.mark.parametrize("format_", ["csv", "json", "table"])
+def test_a_value_that_python_has_no_type_for_is_told_in_one_line(told: Store, format_: str) -> None:
+    with pytest.raises(ConfigError, match=r"a value that cannot be written .*column::varchar"):
+        answer(told, "select date '99999-01-01' as d", format_)
+    assert b"99999-01-01" in answer(told, "select (date '99999-01-01')::varchar as d", format_)
+
+
+def test_sums_and_decimals_are_numbers_in_json(told: Store) -> None:
+    sql = "select sum(range) as a, 2.50 as b, 2.00 as c, [0.25] as d from range(8589934592, 8589934595)"
+    found = json.loads(answer(told, sql, "json"))
+    assert found == [{"a": 3 * 2**33 + 3, "b": 2.5, "c": 2, "d": [0.25]}]
+    assert type(found[0]["a"]) is int
+
+
+class Enough(Exception):
+    """Whoever reads wants no more."""
+
+
+class Reader(io.BytesIO):
+    """Takes so many bytes, and then no more."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() > 100_000:
+            raise Enough
+        return super().write(data)
+
+
+@pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
+def test_an_answer_is_written_while_the_query_goes_on(told: Store, format_: str) -> None:
+    endless = "select a.range + b.range as n from range(1000000) a, range(1000000) b"
+    with pytest.raises(Enough):
+        write(told, endless, format_, Reader())
+
+
+@pytest.mark.parametrize("format_", sorted(FORMATS))
+def test_an_answer_that_fails_midway_is_an_error_and_no_whole_file(
+    told: Store, format_: str
+) -> None:
+    out = io.BytesIO()
+    fails = (
+        "select case when range < 90000 then range else error('no ' || range) end from range(1e5)"
+    )
+    with pytest.raises(ConfigError, match=r"^sql: .*no 9\d+"):
+        write(told, fails.replace("1e5", "100000"), format_, out)
+    if format_ == "parquet":
+        with pytest.raises(pa.ArrowInvalid):
+            pq.read_table(io.BytesIO(out.getvalue()))
+    elif format_ == "json":
+        with pytest.raises(json.JSONDecodeError):
+            json.loads(out.getvalue())
