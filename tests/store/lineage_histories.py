@@ -173,7 +173,9 @@ class Teller:
         verdicts = self.judged(made)
         for id_ in made:
             self.decide(key, id_, "rationalized", self.chance(), "rationalized", "hint_leak")
-        return {"trajectory": made, "verdict": verdicts}
+        again = [t for t in self.told.of(run, "trajectory")
+                 if self.told.trajectories[t]["origin"] == "rationalized"]  # fmt: skip
+        return {"trajectory": [*made, *self.some(again, 1)], "verdict": verdicts}
 
     def decide(self, key: Id, id_: Id, source: str, kept: bool, yes: str, no: str) -> None:
         self.told.decisions.append(
@@ -187,6 +189,8 @@ class Teller:
                  if self.told.trajectories[t]["purpose"] != "eval"]  # fmt: skip
         fresh = {t for step in ("generate", "rationalize")
                  for t in self.here(run, number, refresh, step)}  # fmt: skip
+        mine = {s["step_key"] for s in self.told.steps if (s["run"], s["step"]) == (run, "mix")}
+        fresh -= {d["trajectory_id"] for d in self.told.decisions if d["step_key"] in mine}
         chosen, set_id = self.some(found, 5), self.new("y")
         for id_ in found:
             seed = self.told.trajectories[id_]["origin"] == "seed"

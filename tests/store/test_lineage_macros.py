@@ -262,16 +262,7 @@ def fate_of(told: History, ask: Ask) -> None:
         same(ask(f"select {columns} from fate_of(?)", id_), slow.fate_of(told, id_))
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-@settings(
-    max_examples=8,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # a small history says no more, late
-    suppress_health_check=list(HealthCheck),
-)
-@given(told=histories())
-def test_a_macro_answers_as_a_slow_walk_does(
-    schema: duckdb.DuckDBPyConnection, name: str, told: History
-) -> None:
+def compare(schema: duckdb.DuckDBPyConnection, name: str, told: History) -> None:
     cursor = schema.cursor()
     cursor.execute("begin")
     try:
@@ -280,3 +271,30 @@ def test_a_macro_answers_as_a_slow_walk_does(
     finally:
         cursor.execute("rollback")
         cursor.close()
+
+
+# Without shrinking: a smaller history says little more, and takes minutes to find.
+UNSHRUNK = settings(
+    max_examples=8,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+@settings(UNSHRUNK)
+@given(told=histories())
+def test_a_macro_answers_as_a_slow_walk_does(
+    schema: duckdb.DuckDBPyConnection, name: str, told: History
+) -> None:
+    compare(schema, name, told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUESTIONS)
+@settings(UNSHRUNK, max_examples=20)
+@given(told=histories())
+def test_a_macro_answers_as_a_slow_walk_does_on_many_histories(
+    schema: duckdb.DuckDBPyConnection, name: str, told: History
+) -> None:
+    compare(schema, name, told)
