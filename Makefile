@@ -47,7 +47,11 @@ check: $(READY) ## Lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+docs: $(READY) ## docs/sql.md anew from the schema's comments
+	$(BIN)/python -m docs.sql
 bench-first-light: $(READY) ## Figures of the first recipe
 	$(BIN)/python -m benchmarks.first_light
+bench-store: $(READY) ## Figures of the store at 1 M and 10 M trajectories
+	$(BIN)/python -m benchmarks.store
 
-.PHONY: help setup star rejection try status report samples sql lineage test test-slow test-all check bench-first-light
+.PHONY: help setup star rejection try status report samples sql lineage test test-slow test-all check docs bench-first-light bench-store

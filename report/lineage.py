@@ -3,6 +3,7 @@
 
 import io
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ def write(answer: Answer, format_: str) -> str:
     """The answer in a format; ConfigError where it has no graph to draw."""
     if format_ in WRITTEN:
         out = io.BytesIO()
-        rows = Rows(answer.table.schema, iter(answer.table.to_batches()))
+        rows = Rows(answer.table.schema, iter(answer.table.to_batches()), nullcontext)
         FORMATS[format_](rows, out, answer.table.num_rows)
         text = out.getvalue().decode()
         return f"{answer.title}\n\n{text}" if format_ == "table" else text
