@@ -13,12 +13,12 @@ HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE / "sql_examples.sql"
 HEAD = f"""# The store in SQL
 
-Made by `make docs` from the comments in `store/schema.sql` and `store/surface.sql`; schema {SCHEMA_VERSION}. Ask with
-`starloop sql "…"`, `make sql Q="…"` or `starloop.open().sql("…")`. The views and macros are the surface to build on:
-their columns stay; the tables below them may grow.
+Made by `make docs` from the comments in `store/schema.sql` and `store/surface.sql`; schema
+{SCHEMA_VERSION}. Ask with `starloop sql "…"`, `make sql Q="…"` or `starloop.open().sql("…")`. The
+views and macros are the surface to build on: their columns stay; the tables below them may grow.
 
-Ids are UUIDs over content; a run is named by its name. Filter views by `run`: then only that run's rows are read. Table
-macros take an id as text or as UUID: `from trained_by('08bb519d-…')`.
+Ids are UUIDs over content; a run is named by its name. Filter views by `run`: then only that run's
+rows are read. Table macros take an id as text or as UUID: `from trained_by('08bb519d-…')`.
 """
 
 

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The questions of `starloop lineage`: a title and a table each, and edges where there are any."""
 
-import io
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from report.graphs import GRAPHS, Edge, as_tree
-from report.query import FORMATS
+from report.query import written
 from report.runs import newest_run
 from report.things import model_of, run_and_round, thing_of
 from stages.errors import ConfigError
-from store.asking import Answer as Rows
 from store.db import Store
 from store.transaction import read, read_table
 
@@ -36,10 +33,7 @@ class Answer:
 def write(answer: Answer, format_: str) -> str:
     """The answer in a format; ConfigError where it has no graph to draw."""
     if format_ in WRITTEN:
-        out = io.BytesIO()
-        rows = Rows(answer.table.schema, iter(answer.table.to_batches()), nullcontext)
-        FORMATS[format_](rows, out, answer.table.num_rows)
-        text = out.getvalue().decode()
+        text = written(answer.table, format_).decode()
         return f"{answer.title}\n\n{text}" if format_ == "table" else text
     if not answer.root:
         raise ConfigError(

@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
 from itertools import islice
 from typing import Any, BinaryIO
@@ -39,6 +39,14 @@ def answer(
     """
     with ask_user_sql(store, sql, limits, stuck) as found:
         FORMATS[format_](found, _Sink(out, found.untimed), rows)
+
+
+def written(table: pa.Table, format_: str) -> bytes:
+    """A whole table in a format, every row of it."""
+    out = io.BytesIO()
+    found = Answer(table.schema, iter(table.to_batches()), nullcontext)
+    FORMATS[format_](found, _Sink(out, nullcontext), table.num_rows)
+    return out.getvalue()
 
 
 class _Sink(io.RawIOBase):

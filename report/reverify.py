@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who flipped under another verifier, and which training sets and models that touches."""
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +47,9 @@ def reverify_sections(store: Store, run: str, verifier_id: Id) -> list[Section]:
 
 def flips(store: Store, run: str, verifier_id: Id, format_: str) -> bytes:
     """Who flipped, a row each, as CSV or JSON."""
-    return answer(store, _flipped_in_sql(run, verifier_id), format_)
+    out = io.BytesIO()
+    answer(store, _flipped_in_sql(run, verifier_id), format_, out)
+    return out.getvalue()
 
 
 def _flipped_in_sql(run: str, verifier_id: Id) -> str:

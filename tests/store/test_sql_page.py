@@ -50,7 +50,8 @@ def test_nothing_of_the_schema_is_without_words() -> None:
             "select table_name || '.' || column_name from duckdb_columns() "
             "where not internal and coalesce(comment, '') = '' union all "
             "select table_name from duckdb_tables() where coalesce(comment, '') = '' union all "
-            "select view_name from duckdb_views() where not internal and coalesce(comment, '') = '' "
+            "select view_name from duckdb_views() "
+            "where not internal and coalesce(comment, '') = '' "
             "union all select function_name from duckdb_functions() "
             "where not internal and coalesce(comment, '') = ''"
         ).fetchall()
