@@ -183,7 +183,7 @@ def test_a_value_that_python_has_no_type_for_is_told_in_one_line(told: Store, fo
 
 
 def test_sums_and_decimals_are_numbers_in_json(told: Store) -> None:
-    sql = "select sum(range) as a, 2.50 as b, 2.00 as c, [0.25] as d from range(8589934592, 8589934595)"
+    sql = "select sum(range + 8589934592) as a, 2.50 as b, 2.00 as c, [0.25] as d from range(3)"
     found = json.loads(answer(told, sql, "json"))
     assert found == [{"a": 3 * 2**33 + 3, "b": 2.5, "c": 2, "d": [0.25]}]
     assert type(found[0]["a"]) is int
