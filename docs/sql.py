@@ -19,6 +19,12 @@ views and macros are the surface to build on: their columns stay; the tables bel
 
 Ids are UUIDs over content; a run is named by its name. Filter views by `run`: then only that run's
 rows are read. Table macros take an id as text or as UUID: `from trained_by('08bb519d-…')`.
+
+`starloop sql` takes one statement that reads, and stops it after 60 seconds or at 4 GB of memory
+(half of the machine where that is less); `--timeout`, `--memory` and `--threads` say otherwise.
+`starloop.open(memory="8GB", threads=4)` has the same bound of memory and none of time. Neither
+reads files, nor spills to disk. A table shows `--rows` rows, 1,000 if not said; `--format csv`,
+`json` and `parquet` write every row as it comes.
 """
 
 
