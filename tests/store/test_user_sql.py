@@ -143,17 +143,17 @@ def test_a_query_without_end_is_stopped_in_time(store: Store, sql: str) -> None:
 
 def test_time_in_which_the_answer_is_read_is_not_the_querys(store: Store) -> None:
     store.snapshot()
-    with ask_user_sql(store, "from range(30000)", Limits(timeout_s=1.0)) as found:
+    with ask_user_sql(store, "from range(30000)", Limits(timeout_s=2.0)) as found:
         next(found.batches)
         with found.untimed():
-            time.sleep(1.2)
+            time.sleep(2.2)
         assert sum(batch.num_rows for batch in found.batches) == 20_000
     with (
         pytest.raises(ConfigError, match="stopped after"),
-        ask_user_sql(store, "from range(30000)", Limits(timeout_s=1.0)) as found,
+        ask_user_sql(store, "from range(30000)", Limits(timeout_s=2.0)) as found,
     ):
         next(found.batches)
-        time.sleep(1.2)
+        time.sleep(2.2)
         next(found.batches)
 
 
