@@ -36,7 +36,7 @@ sql: $(READY) ## Ask the store: make sql Q="select * from round_summary"
 	@test -n "$$QUERY" || { echo 'Name a query: make sql Q="select * from round_summary"'; exit 2; }
 	@$(STARLOOP) sql "$$QUERY" $(if $(FORMAT),--format $(FORMAT))
 lineage: $(READY) ## Which rounds trained the last checkpoint
-	$(STARLOOP) lineage $(if $(RUN),trained-by $(RUN))
+	$(STARLOOP) lineage $(if $(RUN),--run $(RUN))
 
 test: $(READY) ## The tests
 	$(BIN)/python -m pytest -m "not slow"

@@ -24,20 +24,21 @@ def as_tree(root: str, edges: Sequence[Edge], backwards: bool) -> str:
         parent, child = (edge.target, edge.source) if backwards else (edge.source, edge.target)
         below.setdefault(parent, []).append((child, edge.how))
     lines, drawn = [visible(root)], {root}
-
-    def draw(node: str, indent: str) -> None:
-        children = below.get(node, [])
-        for place, (child, how) in enumerate(children):
-            last = place == len(children) - 1
-            again = child in drawn and child in below
-            note = f"  ({visible(how)})" if how else ""
-            ending = " …" if again else ""
-            lines.append(f"{indent}{'└── ' if last else '├── '}{visible(child)}{note}{ending}")
-            if child not in drawn:
-                drawn.add(child)
-                draw(child, indent + ("    " if last else "│   "))
-
-    draw(root, "")
+    waiting = [(child, how, "") for child, how in reversed(below.get(root, []))]
+    left = {"": len(waiting)}  # children still to be drawn, by indent
+    while waiting:
+        node, how, indent = waiting.pop()
+        left[indent] -= 1
+        last = left[indent] == 0
+        note = f"  ({visible(how)})" if how else ""
+        again = " …" if node in drawn and node in below else ""
+        lines.append(f"{indent}{'└── ' if last else '├── '}{visible(node)}{note}{again}")
+        if node not in drawn:
+            drawn.add(node)
+            deeper = indent + ("    " if last else "│   ")
+            children = below.get(node, [])
+            left[deeper] = len(children)
+            waiting += [(child, how, deeper) for child, how in reversed(children)]
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from report.graphs import GRAPHS, Edge, as_tree
 from report.query import written
 from report.runs import newest_run
-from report.things import model_of, run_and_round, thing_of
+from report.things import any_thing, model_of, run_and_round, thing_of
 from stages.errors import ConfigError
 from store.db import Store
 from store.transaction import read, read_table
@@ -129,7 +129,7 @@ def problem(store: Store, text: str) -> Answer:
 def downstream(store: Store, text: str, every: bool) -> Answer:
     """Everything downstream of a thing: what it tainted if it was wrong."""
     with store.reader() as connection:
-        thing = thing_of(connection, text)
+        thing = any_thing(connection, text)
         name = "lineage_downstream_all" if every else "lineage_downstream"
         table = read_table(connection, name, thing=thing.id)
         groups = read(connection, "lineage_downstream", thing=thing.id)

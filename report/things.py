@@ -32,9 +32,10 @@ def thing_of(connection: Any, text: str, kind: str | None = None) -> Thing:
     digits = text.replace("-", "").lower()
     if not re.fullmatch(r"[0-9a-f]{4,32}", digits):
         raise ConfigError(f"{visible(text)!r} is not an id: give 4 or more hex digits of one")
-    found = read(
-        connection, "things", low=UUID(digits.ljust(32, "0")), high=UUID(digits.ljust(32, "f"))
-    )
+    ends = {"low": UUID(digits.ljust(32, "0")), "high": UUID(digits.ljust(32, "f"))}
+    found = read(connection, "things", **ends, kind=kind)
+    if not found and kind is not None:
+        found = read(connection, "things", **ends, kind=None)
     if not found:
         raise ConfigError(f"nothing in the store has an id that begins with {text!r}")
     if len(found) > 1:
@@ -48,6 +49,14 @@ def thing_of(connection: Any, text: str, kind: str | None = None) -> Thing:
             f"{only['id']} is a {only['kind']}, not a {kind}: `starloop lineage {fits}` fits it"
         )
     return Thing(only["kind"], only["id"], f"{only['kind']} {only['id']}")
+
+
+def any_thing(connection: Any, text: str) -> Thing:
+    """What has the id, or the model that a run or RUN@ROUND names."""
+    runs = {row["name"] for row in read(connection, "run_list")}
+    if "@" in text or text in runs:
+        return model_of(connection, text)
+    return thing_of(connection, text)
 
 
 def model_of(connection: Any, text: str | None) -> Thing:

@@ -46,15 +46,21 @@ def _show(place: Path | None, format_: Format, ask: "Callable[[Store], Answer]")
 
 
 @lineage.callback(invoke_without_command=True)
-def page(context: typer.Context, store: StoreOption = None) -> None:
-    """What trained the newest run's last checkpoint, and what it rests on."""
+def page(
+    context: typer.Context,
+    run: Annotated[
+        str | None, typer.Option("--run", help="The run; the newest if left out.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """What trained a run's last checkpoint, and what it rests on."""
     if context.invoked_subcommand is not None:
         return
     from report.lineage import last_checkpoint
     from store.db import Store
 
     place = Store(store_path(store))
-    typer.echo(last_checkpoint(place, None))
+    typer.echo(last_checkpoint(place, run))
     typer.echo(age_line(place.copy))
 
 
@@ -144,7 +150,7 @@ def problem(
 def downstream(
     thing: Annotated[
         str,
-        typer.Argument(help="Id of a trajectory, problem, prompt, verifier, set, update or model."),
+        typer.Argument(help="Id of any kind of thing, RUN or RUN@ROUND."),
     ],
     every: AllOption = False,
     format: FormatOption = Format.table,

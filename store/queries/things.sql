@@ -1,4 +1,5 @@
--- Things of the store whose id lies in a range: what the beginning of an id may mean.
+-- Things of the store, or those of a kind, whose id lies in a range: what the beginning of an id
+-- may mean.
 select kind, id from (
     select 'model' as kind, model_id as id from model
     union all select 'trajectory', trajectory_id from trajectory
@@ -9,5 +10,5 @@ select kind, id from (
     union all select 'training_update', update_id from training_update
     union all select 'evaluation', evaluation_id from evaluation
 )
-where id between $low::uuid and $high::uuid
+where id between $low::uuid and $high::uuid and ($kind is null or kind = $kind)
 order by kind, id limit 6

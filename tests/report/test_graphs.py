@@ -81,3 +81,8 @@ def test_a_tree_keeps_to_its_lines(edges: list[Edge]) -> None:
     tree = as_tree(edges[0].source, edges, backwards=False)
     assert all(line.isprintable() for line in tree.split("\n"))
     assert len(tree.split("\n")) <= 1 + len(edges)
+
+
+def test_a_long_chain_is_drawn() -> None:
+    edges = [Edge(str(n), str(n + 1)) for n in range(3000)]
+    assert len(as_tree("0", edges, backwards=False).splitlines()) == 3001
