@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from flows.lock import drafts, worked_on
-from stages.errors import StoreError
+from flows.lock import drafts, holder_of
+from stages.errors import LockedError, StoreError
 from stages.policies.checkpoint import MARKER, is_complete, model_id_of
 from stages.rows import Model, Trajectory
 from stages.shards import read_shard
@@ -42,10 +42,16 @@ class Place:
         """The folders of runs: those that have been locked once."""
         return sorted(lock.parent for lock in self.store.folder.glob("*/lock"))
 
-    @property
-    def quiet(self) -> bool:
-        """Whether no run is being worked on."""
-        return not any(worked_on(folder) for folder in self.runs)
+
+def refuse_under_way(place: Place) -> None:
+    """LockedError while a run is worked on: it would wait for the checks, and at last give up."""
+    for folder in place.runs:
+        holder = holder_of(folder)
+        if holder is not None:
+            raise LockedError(
+                f"run {folder.name} is being worked on by process {holder}, and would have to wait "
+                "for the doctor, who reads the whole store: ask again when the run has ended"
+            )
 
 
 def location(place: Place) -> Iterator[Finding]:
@@ -95,9 +101,7 @@ def _fault(model: Model, folder: Path) -> str:
 
 def shards(place: Place) -> Iterator[Finding]:
     """no sampled row waits in a work folder"""
-    for folder in sorted(
-        path for run in place.runs if not worked_on(run) for path in run.glob("work/*/shards")
-    ):
+    for folder in sorted(path for run in place.runs for path in run.glob("work/*/shards")):
         run, key = folder.parents[2].name, folder.parent.name
         rows: set[UUID] = set()
         for path in sorted(folder.glob("*.parquet")):
@@ -125,8 +129,8 @@ def left_drafts(place: Place) -> Iterator[Finding]:
 
 
 def behind(place: Place) -> Iterator[Finding]:
-    """the readers' copy has all that the store has, unless a run is being worked on"""
-    return copy_behind(place.store) if place.quiet else iter(())
+    """the readers' copy has all that the store has"""
+    return copy_behind(place.store)
 
 
 Look = Callable[[Place], Iterator[Finding]]

@@ -64,13 +64,14 @@ def sweep(store: Store) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def worked_on(folder: Path) -> bool:
-    """Whether a run's lock names a process that is there; it is emptied when a run ends."""
+def holder_of(folder: Path) -> int | None:
+    """The process that works on a run: its lock names one, and it is there."""
     try:
         holder = (folder / "lock").read_text().strip()
     except (OSError, ValueError):
-        return False
-    return holder.isascii() and holder.isdigit() and _alive(int(holder))
+        return None
+    known = holder.isascii() and holder.isdigit() and _alive(int(holder))
+    return int(holder) if known else None
 
 
 def sweep_work(store: Store, folder: Path, run_id: Id, last: int) -> None:

@@ -18,7 +18,7 @@ def doctor(
     store: StoreOption = None,
 ) -> None:
     """Look for what is wrong with the store and around it; nothing is changed without --recover."""
-    from flows.doctor import AROUND, BESIDE, OUTLINE, Place, mount_table
+    from flows.doctor import AROUND, BESIDE, OUTLINE, Place, mount_table, refuse_under_way
     from report.text import visible
     from stages.errors import StoreError
     from store.checks import Unreadable, look_inside
@@ -31,6 +31,7 @@ def doctor(
             f"there is no store at {place.store.path}: start a run first (`make star`), or name "
             "one with --store or STARLOOP_STORE"
         )
+    refuse_under_way(place)
     if recover:
         made = set_aside(place.store)
         for path in made:

@@ -77,5 +77,7 @@ with content as (
                       n::varchar, k::varchar, seed])
     from measured
 )
-select what, count(distinct id) as count, min(id)::varchar as example
-from minted where id <> found group by what order by what
+-- compared in the aggregate: as a filter, DuckDB would mint each id several times
+select what, count(*) filter (id <> found) as count,
+       (min(id) filter (id <> found))::varchar as example
+from minted group by what having count > 0 order by what

@@ -1,5 +1,5 @@
--- All models with their folders, and whether an event says that the folder was freed.
+-- All models with their folders, and whether their checkpoint was freed.
 select m.*, exists (
-    from event e where e.kind = 'freed' and contains(coalesce(e.detail, '') || e.message, m.model_id::varchar)
+    from event e where e.kind = 'freed' and e.detail ->> 'model' = m.model_id::varchar
 ) as freed
 from model m order by m.model_id
