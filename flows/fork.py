@@ -32,9 +32,9 @@ def parse(text: str) -> Fork:
     return Fork(run, int(number))
 
 
-def whole_rounds(tx: Transaction, run: Mapping[str, Any], config: Config) -> list[int]:
-    """The rounds of a run that are done, those that a fork took over included."""
-    rows = tx.ask("rounds_done", run_id=run["run_id"], every=config.evaluate.every)
+def whole_rounds(tx: Transaction, run: Mapping[str, Any], every: int) -> list[int]:
+    """The rounds of a run that are done, those a fork took over included; `every`: of evaluate."""
+    rows = tx.ask("rounds_done", run_id=run["run_id"], every=every)
     taken = run["forked_at_round"]
     return sorted({row["round"] for row in rows} | set(range(0 if taken is None else taken + 1)))
 
@@ -48,7 +48,7 @@ def source_of(tx: Transaction, fork: Fork, config: Config) -> Id:
     source: Id = found[0]["run_id"]
     (newest,) = tx.ask("newest_config", run_id=source)
     theirs = check(json.loads(newest["config"]))
-    done = whole_rounds(tx, found[0], theirs)
+    done = whole_rounds(tx, found[0], theirs.evaluate.every)
     if fork.round not in done:
         raise ConfigError(
             f"--fork: run {fork.run} has no whole round {fork.round}; whole ones: "

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.context import Run
+from flows.fork import whole_rounds
 from flows.lock import leftovers, run_lock
 from report.text import size
 from stages.errors import LockedError
@@ -104,7 +105,7 @@ def _needed(tx: Transaction, used: Uses, busy: Collection[str]) -> set[Id]:
         if rule is None or rule["keep"] == "all" or rule["name"] in busy:
             needed |= {use["model_id"] for use in uses}
             continue
-        done = _whole_rounds(tx, rule)
+        done = whole_rounds(tx, rule, rule["every"])
         last = max(done, default=0)
         needed |= {u["model_id"] for u in uses if u["round"] == 0 or u["round"] >= last}
         ended_with = {use["round"]: use["model_id"] for use in uses}
@@ -113,13 +114,6 @@ def _needed(tx: Transaction, used: Uses, busy: Collection[str]) -> set[Id]:
         if last < rule["target"]:
             needed |= {row["model_id"] for row in referred if row["run_id"] == run_id}
     return needed
-
-
-def _whole_rounds(tx: Transaction, rule: Rule) -> list[int]:
-    """The rounds that a resume does not go back to, those that a fork took over included."""
-    rows = tx.ask("rounds_done", run_id=rule["run_id"], every=rule["every"])
-    taken = rule["forked_at_round"]
-    return sorted({row["round"] for row in rows} | set(range(0 if taken is None else taken + 1)))
 
 
 def _kept_rounds(tx: Transaction, rule: Rule, done: Sequence[int]) -> list[int]:
@@ -138,7 +132,7 @@ def litter(tx: Transaction, store: Store, runs: Collection[str]) -> list[tuple[s
     found = []
     for rule in tx.ask("keep_rules"):
         if rule["name"] in runs:
-            last = max(_whole_rounds(tx, rule), default=-1)
+            last = max(whole_rounds(tx, rule, rule["every"]), default=-1)
             paths = leftovers(tx, store.folder / rule["name"], rule["run_id"], last)
             found += [(rule["name"], path) for path in paths]
     return found
