@@ -71,8 +71,9 @@ def _from_shards(
         )
         first = rows.setdefault(row.trajectory_id, row)
         if not first == row == planned or len(row.logprobs or ()) != len(row.token_ids):
+            whose = "its ids say" if first == row else "another shard there"
             raise StoreError(
-                f"a shard in {folder} holds slot {row.trajectory_id} unlike another shard, or "
-                "with other content than its ids say: delete that folder and run again"
+                f"a shard in {folder} holds slot {row.trajectory_id} with other content than "
+                f"{whose}: delete that folder and run again"
             )
     return rows

@@ -34,7 +34,7 @@ def test_shards_keep_coming_while_a_reader_holds_the_store_itself(
 ) -> None:
     """Held from the first shard of an evaluation until well after its last."""
     store = tmp_path / "store.duckdb"
-    run = shooting_range.start(store, "rounds=1", "sampler.shard_size=8", pace=0.15)
+    run = shooting_range.start(store, "rounds=1", pace=0.15)
     assert shooting_range.wait_for("begin 0 evaluate")
     while not (first := shards(store)):
         pass
@@ -74,32 +74,23 @@ def check_both(store: Path, one: Path, two: Path) -> None:
     check_clean(store, "try", "other")
 
 
-@pytest.mark.parametrize(
-    ("rounds", "change"),
-    [
-        (1, "rationalize.enabled=false"),
-        pytest.param(2, "rationalize.enabled=false", marks=pytest.mark.slow),
-        pytest.param(2, "seed=1", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["rationalize.enabled=false", "seed=1"])
 def test_two_runs_at_once_in_one_store_end_with_the_rows_they_would_have_alone(
     shooting_range: Range,
     second_range: Range,
-    one_round: Path,
     undisturbed: Path,
     tmp_path: Path,
-    rounds: int,
     change: str,
 ) -> None:
     store, alone = tmp_path / "both" / "store.duckdb", tmp_path / "alone" / "store.duckdb"
-    target = f"rounds={rounds}"
-    first = shooting_range.start(store, target)
-    second = second_range.start(store, target, change, name="other")
+    first = shooting_range.start(store)
+    second = second_range.start(store, change, name="other")
     for gun, run in ((shooting_range, first), (second_range, second)):
         gun.wait()
         assert (run.code, run.errors) == (0, [])
-    assert shooting_range.run(alone, target, change, name="other").code == 0
-    check_both(store, one_round if rounds == 1 else undisturbed, alone)
+    assert shooting_range.run(alone, change, name="other").code == 0
+    check_both(store, undisturbed, alone)
 
 
 @pytest.mark.slow
