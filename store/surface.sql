@@ -47,9 +47,11 @@ with used as (
     where s.kind = 'verdict' and not starts_with(s.step, 'reverify') group by all
 ), decided as (
     select s.run, d.trajectory_id,
-           arg_min(d.kept, 2 * s.round + (s.step <> 'mix')::integer) as kept,
-           arg_min(d.why, 2 * s.round + (s.step <> 'mix')::integer) as why
-    from step_run s join decision d using (step_key) where d.source <> 'earlier' group by all
+           arg_min(d.kept, 2 * s.round + (s.step <> 'mix')::integer)
+               filter (d.source <> 'earlier') as kept,
+           arg_min(d.why, 2 * s.round + (s.step <> 'mix')::integer)
+               filter (d.source <> 'earlier') as why
+    from step_run s join decision d using (step_key) group by all
 ), membership as (
     select s.run, r.trajectory_id, list(distinct r.training_set_id) as training_sets
     from step_output s join training_row_trajectory r on r.training_set_id = s.id
@@ -487,7 +489,7 @@ comment on macro table mix_of is
 
 create or replace macro rationalized_in_use(a_run, a_round) as table
 select s.run, s.round, t.trajectory_id, t.problem_id, used.round as made_in_round,
-       coalesce(v.visits, 0) as visits, t.completion
+       coalesce(v.visits, 0) as visits
 from step_output s
 join training_row_trajectory x on x.training_set_id = s.id
 join trajectory t on t.trajectory_id = x.trajectory_id and t.origin = 'rationalized'

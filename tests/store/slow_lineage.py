@@ -178,9 +178,7 @@ def rationalized_in_use(told: History, run: str, number: int) -> list[tuple[Any,
                 one = told.trajectories[id_]
                 if one["origin"] == "rationalized":
                     visits = told.updates[updates[0]]["visits"][row["training_row_id"]]
-                    found.append(
-                        (run, number, id_, one["problem_id"], rounds[id_], visits, f"{id_} said")
-                    )
+                    found.append((run, number, id_, one["problem_id"], rounds[id_], visits))
     return found
 
 

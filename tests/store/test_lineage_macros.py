@@ -141,7 +141,7 @@ def test_the_mix_of_a_training_set_by_who_sampled_it(
 
 def test_rationalized_rows_in_use_by_round(small: Ask) -> None:
     asked = "from rationalized_in_use(?, ?)"
-    assert small(asked, "one", 1) == [("one", 1, "r2", "P2", 1, 1, "r2 said")]
+    assert small(asked, "one", 1) == [("one", 1, "r2", "P2", 1, 1)]
     assert small(asked, "one", 2) == small(asked, "two", 1) == []
 
 
