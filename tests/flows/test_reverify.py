@@ -23,7 +23,17 @@ VIEWS = ("trajectory_fate", "round_summary", "problem_journey", "mix_by_round")
 
 
 def views(path: Path) -> dict[str, list[str]]:
-    return {view: sorted(map(repr, ask(path, f"from {view}"))) for view in VIEWS}
+    """The rows of the views; lists in order, and sums of seconds without their last digits."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, list):
+            return sorted(map(str, value))
+        return round(value, 6) if isinstance(value, float) else value
+
+    return {
+        view: sorted(repr([plain(v) for v in row]) for row in ask(path, f"from {view}"))
+        for view in VIEWS
+    }
 
 
 def test_every_verdict_is_judged_anew_and_the_old_ones_and_the_views_stay(
