@@ -59,6 +59,14 @@ class Store:
         """The readers' copy."""
         return self.path.with_name(f"{self.stem}.snapshot.duckdb")
 
+    def must_exist(self) -> None:
+        """StoreError where there is no file yet."""
+        if not self.path.exists():
+            raise StoreError(
+                f"there is no store at {self.path}: start a run first (`make star`), or name one "
+                "with --store or STARLOOP_STORE"
+            )
+
     def create(self) -> None:
         """Make the file if it is not there; bring one of an older schema up to this one's."""
         if not self.path.exists():
@@ -175,11 +183,7 @@ class Store:
 
         `memory` (`4GB`) and `threads` bound what its queries take; None leaves DuckDB's default.
         """
-        if not self.path.exists():
-            raise StoreError(
-                f"there is no store at {self.path}: start a run first (`make star`), or name one "
-                "with --store or STARLOOP_STORE"
-            )
+        self.must_exist()
         if not self.copy.exists():
             self.create()
             self.snapshot()

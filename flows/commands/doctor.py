@@ -20,17 +20,12 @@ def doctor(
     """Look for what is wrong with the store and around it; nothing is changed without --recover."""
     from flows.doctor import AROUND, BESIDE, OUTLINE, Place, mount_table, refuse_under_way
     from report.text import visible
-    from stages.errors import StoreError
     from store.checks import Unreadable, look_inside
     from store.checks import recover as set_aside
     from store.db import Store
 
     place = Place(Store(store_path(store), say=typer.echo), mount_table())
-    if not place.store.path.exists():
-        raise StoreError(
-            f"there is no store at {place.store.path}: start a run first (`make star`), or name "
-            "one with --store or STARLOOP_STORE"
-        )
+    place.store.must_exist()
     refuse_under_way(place)
     if recover:
         made = set_aside(place.store)

@@ -24,15 +24,11 @@ def gc(
     from report.freed import freed_page
     from report.runs import nearest
     from report.text import visible
-    from stages.errors import ConfigError, StoreError
+    from stages.errors import ConfigError
     from store.db import Store
 
     place = Store(store_path(store), say=typer.echo)
-    if not place.path.exists():
-        raise StoreError(
-            f"there is no store at {place.path}: start a run first (`make star`), or name one "
-            "with --store or STARLOOP_STORE"
-        )
+    place.must_exist()
     place.create()
     with place.transaction() as tx:
         names = [row["name"] for row in tx.ask("keep_rules")]

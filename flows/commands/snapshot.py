@@ -9,15 +9,10 @@ from flows.commands.common import StoreOption, store_path
 def snapshot(store: StoreOption = None) -> None:
     """Renew the copy that readers see; a store of an older schema is brought up to date first."""
     from report.text import size
-    from stages.errors import StoreError
     from store.db import Store
 
     place = Store(store_path(store), say=typer.echo)
-    if not place.path.exists():
-        raise StoreError(
-            f"there is no store at {place.path}: start a run first (`make star`), or name one "
-            "with --store or STARLOOP_STORE"
-        )
+    place.must_exist()
     place.create()
     copy = place.snapshot()
     typer.echo(f"{copy}: {size(copy.stat().st_size)}")

@@ -34,15 +34,14 @@ def verify(
     from flows.screen import Screen
     from report.pages import as_text
     from report.reverify import flips, reverify_sections
-    from stages.errors import Interrupted, StoreError
+    from stages.errors import Interrupted
     from store.db import Store
 
     choose("--format", format, ("table", "csv", "json"))
     page = format == "table"
     screen = Screen(None if page else Console(stderr=True, highlight=False, soft_wrap=True))
     place = Store(store_path(store), screen.say)
-    if not place.path.exists():
-        raise StoreError(f"there is no store at {place.path}: name one with --store")
+    place.must_exist()
     try:
         verifier_id = reverify(place, run, with_, overrides or [], round_, screen)
     except KeyboardInterrupt as stop:
