@@ -9,9 +9,10 @@ from pydantic import Field, field_validator, model_validator
 from stages.evaluate import EvaluateConfig
 from stages.mix import MixConfig
 from stages.policies import PolicyConfig
+from stages.prompts import PromptsConfig
 from stages.samplers import SamplerConfig
 from stages.samplers.base import SamplingConfig
-from stages.settings import Settings, operational
+from stages.settings import Settings, later, operational
 from stages.tasks import TaskConfig
 from stages.update import StepsConfig
 from stages.updaters import UpdaterConfig
@@ -73,6 +74,7 @@ class Config(Settings):
     seed: int = Field(0, ge=0, lt=2**31)
     task: TaskConfig
     policy: PolicyConfig
+    prompts: PromptsConfig | None = later(None)
     sampler: SamplerConfig
     verifier: VerifierConfig
     generate: GenerateConfig = GenerateConfig()

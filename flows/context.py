@@ -10,8 +10,8 @@ from configs.schema import Config
 from flows.screen import Screen
 from stages.errors import StoreError
 from stages.ids import Id
-from stages.policies.checkpoint import is_complete, load_tokenizer
-from stages.rows import Model
+from stages.policies.checkpoint import context_length, is_complete, load_tokenizer
+from stages.rows import Model, PromptSet
 from stages.samplers.base import Engine
 from stages.tasks import Task
 from stages.verifiers import VerifierPart
@@ -27,6 +27,17 @@ class Run:
         self.task: Task = config.task.build()
         self.verifier: VerifierPart = config.verifier.build()
         self._engine: tuple[Id, Engine] | None = None
+
+    @cached_property
+    def prompts(self) -> PromptSet:
+        """The prompt set of the config, else the task's own."""
+        given = self.config.prompts
+        return self.task.prompts if given is None else given.build()
+
+    @cached_property
+    def context_length(self) -> int | None:
+        """Tokens that prompt and completion have together at most, None where it is not said."""
+        return context_length(self.base_folder)
 
     @property
     def models(self) -> Path:
@@ -70,9 +81,15 @@ class Run:
     def engine(self, model_id: Id) -> Engine:
         """The sampler with a model loaded; the last one stays loaded."""
         if self._engine is None or self._engine[0] != model_id:
-            self._engine = None
+            self.close()
             self._engine = (model_id, self.config.sampler.build(self.checkpoint(model_id)))
         return self._engine[1]
+
+    def close(self) -> None:
+        """End the sampler that is loaded, if one is."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine[1].close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,9 @@ def fill(
         if len(rows) < len(slots):
             with space.working():
                 engine = r.run.engine(draw.model_id)
-            size = r.run.config.sampler.shard_size
-            batches = generate(slots, engine, draw, rows.keys(), size, origin)
+            sampler = r.run.config.sampler
+            shard, batch_size = sampler.shard_size, sampler.batch_size
+            batches = generate(slots, engine, draw, rows.keys(), shard, batch_size, origin)
             while True:
                 with space.working():
                     batch = next(batches, None)
@@ -70,7 +71,9 @@ def _from_shards(
             slot=slot.slot,
         )
         first = rows.setdefault(row.trajectory_id, row)
-        if not first == row == planned or len(row.logprobs or ()) != len(row.token_ids):
+        unscored = row.from_text and row.logprobs is None
+        scored = unscored or len(row.logprobs or ()) == len(row.token_ids)
+        if not first == row == planned or not scored:
             whose = "its ids say" if first == row else "another shard there"
             raise StoreError(
                 f"a shard in {folder} holds slot {row.trajectory_id} with other content than "

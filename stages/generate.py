@@ -7,15 +7,15 @@ on as if it had not been.
 """
 
 import random
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from stages import ids
 from stages.errors import ConfigError, SamplerError
 from stages.ids import Id
-from stages.rows import Origin, Problem, Prompt, PromptSet, Purpose, Sampling, Trajectory
+from stages.prompts import messages_of
+from stages.rows import Origin, Problem, Prompt, Purpose, Sampling, Trajectory
 from stages.samplers.base import Completion, Engine, Request, SamplingConfig
 from stages.settings import identity_json
 
@@ -82,39 +82,6 @@ def _shuffled(problems: Sequence[Problem], seed: int, turn: int) -> list[Problem
     return ordered
 
 
-def fill_template(template: str, question: str, answer: str) -> str:
-    """The template with both put in at once: what a question holds is never filled in."""
-    parts = {"{question}": question, "{answer}": answer}
-    return re.sub(r"\{question\}|\{answer\}", lambda match: parts[match[0]], template)
-
-
-def write_prompts(
-    problems: Sequence[Problem], prompt_set: PromptSet, tokenizer: Any, hinted: bool
-) -> list[Prompt]:
-    """Prompts as the policy reads them: template, chat template, token ids."""
-    template = prompt_set.hint if hinted else prompt_set.plain
-    if template is None:
-        raise ConfigError(f"prompt set {prompt_set.name!r} has no hint: switch rationalize off")
-    prompts = []
-    for problem in problems:
-        asked = fill_template(template, problem.question, problem.answer)
-        text = tokenizer.apply_chat_template(
-            [{"role": "user", "content": asked}], tokenize=False, add_generation_prompt=True
-        )
-        token_ids = tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
-        prompts.append(
-            Prompt(
-                ids.prompt_id(problem.problem_id, prompt_set.prompt_set_id, hinted, token_ids),
-                problem.problem_id,
-                prompt_set.prompt_set_id,
-                hinted,
-                token_ids,
-                text,
-            )
-        )
-    return prompts
-
-
 def sampling_row(sampling: SamplingConfig) -> Sampling:
     """The store's row for sampling parameters."""
     config = identity_json(sampling)
@@ -156,34 +123,52 @@ def generate(
     draw: Draw,
     filled: Collection[Id],
     shard_size: int,
+    batch_size: int | None = None,
     origin: Origin = "self",
 ) -> Iterator[list[Trajectory]]:
-    """Fill the open slots, one list of at most `shard_size` trajectories at a time."""
+    """Fill the open slots, one list of at most `shard_size` trajectories at a time.
+
+    The engine gets `batch_size` slots of the plan at once (None: all); replies are joined by slot,
+    never by position. SamplerError where a slot is left empty or answered twice.
+    """
     sampling = sampling_row(draw.sampling).sampling_id
-    for start in range(0, len(slots), shard_size):
-        batch = [s for s in slots[start : start + shard_size] if s.trajectory_id not in filled]
-        if not batch:
-            continue
-        requests = [Request(s.trajectory_id, s.prompt.token_ids, s.seed) for s in batch]
-        replies = {reply.trajectory_id: reply for reply in engine.sample(requests, draw.sampling)}
-        if missing := [s for s in batch if s.trajectory_id not in replies]:
-            raise SamplerError(
-                f"{engine.name} left {len(missing)} of {len(batch)} slots empty (the first is "
-                f"{missing[0].trajectory_id}): every request must be answered"
-            )
-        yield [
-            _trajectory(slot, replies[slot.trajectory_id], engine, draw, sampling, origin)
-            for slot in batch
+    size = batch_size or max(1, len(slots))
+    for start in range(0, len(slots), size):
+        batch = slots[start : start + size]
+        open_ = {s.trajectory_id: s for s in batch if s.trajectory_id not in filled}
+        requests = [
+            Request(s.trajectory_id, s.prompt.token_ids, s.seed, messages_of(s.prompt))
+            for s in open_.values()
         ]
+        shard: list[Trajectory] = []
+        for reply in engine.sample(requests, draw.sampling) if requests else ():
+            slot = open_.pop(reply.trajectory_id, None)
+            if slot is None:
+                raise SamplerError(
+                    f"{engine.name} answered slot {reply.trajectory_id}, which was not asked or "
+                    "was answered before: every request is answered once"
+                )
+            shard.append(_trajectory(slot, reply, engine, draw, sampling, origin))
+            if len(shard) == shard_size:
+                yield shard
+                shard = []
+        if open_:
+            raise SamplerError(
+                f"{engine.name} left {len(open_)} of {len(requests)} slots empty (the first is "
+                f"{next(iter(open_))}): every request must be answered"
+            )
+        if shard:
+            yield shard
 
 
 def _trajectory(
     slot: Slot, reply: Completion, engine: Engine, draw: Draw, sampling: Id, origin: Origin
 ) -> Trajectory:
-    if len(reply.logprobs) != len(reply.token_ids):
+    scored = len(reply.logprobs or ())
+    if scored != len(reply.token_ids) and not (reply.from_text and reply.logprobs is None):
         raise SamplerError(
-            f"{engine.name} gave {len(reply.logprobs)} log-probabilities for "
-            f"{len(reply.token_ids)} tokens of slot {slot.trajectory_id}: one per token is needed"
+            f"{engine.name} gave {scored} log-probabilities for {len(reply.token_ids)} tokens of "
+            f"slot {slot.trajectory_id}: one per token is needed"
         )
     return Trajectory(
         trajectory_id=slot.trajectory_id,
@@ -204,4 +189,5 @@ def _trajectory(
         engine_version=engine.version,
         dtype=engine.dtype,
         weight_version=engine.weight_version,
+        from_text=reply.from_text or None,
     )

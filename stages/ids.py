@@ -70,9 +70,11 @@ def problem_id(task: str, question: str, answer: str) -> Id:
     return mint("p", hash_text(task), hash_text(question), hash_text(answer))
 
 
-def prompt_set_id(name: str, plain: str, hint: str | None) -> Id:
-    """A prompt set is its name and its two templates."""
-    return mint("x", hash_text(name), hash_text(plain), None if hint is None else hash_text(hint))
+def prompt_set_id(name: str, plain: str, hint: str | None, config: str | None = None) -> Id:
+    """A prompt set is its name, its two templates, and the rest of it where there is more."""
+    templates = hash_text(plain), None if hint is None else hash_text(hint)
+    rest = () if config is None else (hash_text(config),)
+    return mint("x", hash_text(name), *templates, *rest)
 
 
 def prompt_id(problem: Id, prompt_set: Id, hinted: bool, token_ids: Sequence[int]) -> Id:

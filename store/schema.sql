@@ -150,13 +150,15 @@ create table prompt_set (
     prompt_set_id uuid primary key,
     name varchar not null,
     plain varchar not null,
-    hint varchar
+    hint varchar,
+    config varchar
 );
 comment on table prompt_set is 'Templates that turn a problem into a prompt';
 comment on column prompt_set.prompt_set_id is 'Hash of name and templates';
 comment on column prompt_set.name is 'Name of the file under configs/prompts';
 comment on column prompt_set.plain is 'Template without a hint';
 comment on column prompt_set.hint is 'Template with the answer as a hint';
+comment on column prompt_set.config is 'System prompt, worked examples and the like as JSON, NULL where there is none';
 
 create table prompt (
     prompt_id uuid primary key,
@@ -164,7 +166,9 @@ create table prompt (
     prompt_set_id uuid not null,
     hinted boolean not null,
     token_ids integer[] not null,
-    text varchar not null
+    text varchar not null,
+    shots bigint,
+    messages varchar
 );
 comment on table prompt is 'A problem as a policy reads it';
 comment on column prompt.prompt_id is 'Hash of problem, prompt set, hint and token ids';
@@ -173,6 +177,8 @@ comment on column prompt.prompt_set_id is 'The templates';
 comment on column prompt.hinted is 'True where the answer stands in the prompt; such prompts never train';
 comment on column prompt.token_ids is 'Token ids, chat template applied';
 comment on column prompt.text is 'The same as text';
+comment on column prompt.shots is 'Worked examples before the question, NULL for none';
+comment on column prompt.messages is 'The chat it was written from, JSON list of [role, text]; NULL for plain text';
 
 create table sampling (
     sampling_id uuid primary key,
@@ -211,7 +217,8 @@ create table trajectory (
     dtype varchar,
     weight_version varchar,
     group_id uuid,
-    loss_mask boolean[]
+    loss_mask boolean[],
+    from_text boolean
 );
 comment on table trajectory is 'One filled slot: a completion of a prompt; key: trajectory_id';
 comment on column trajectory.trajectory_id is 'The slot: problem, prompt, policy, sampling, purpose, seed, number';
@@ -234,6 +241,7 @@ comment on column trajectory.dtype is 'Number format of the weights while sampli
 comment on column trajectory.weight_version is 'Weight version the engine reported';
 comment on column trajectory.group_id is 'Group of trajectories judged against each other';
 comment on column trajectory.loss_mask is 'True for tokens that carry loss; NULL means all of them';
+comment on column trajectory.from_text is 'True where the engine gave text alone and the ids are read from it';
 
 create table trajectory_parent (
     trajectory_id uuid not null,
@@ -317,6 +325,55 @@ comment on column decision.source is
     'Declared source it stood for: round, rationalized, earlier (an earlier round), seed';
 comment on column decision.kept is 'True where it went on';
 comment on column decision.why is 'Reason code: kept, wrong, truncated, duplicate, hint_leak, over_cap …';
+
+create table problem_decision (
+    step_key uuid not null,
+    problem_id uuid not null,
+    why varchar not null check (why in ('no_question', 'no_answer', 'not_a_row', 'duplicate',
+        'two_answers', 'reference_refused', 'contaminated', 'too_long')),
+    place varchar not null,
+    other_id uuid not null,
+    kept boolean not null,
+    rule varchar,
+    share double
+);
+comment on table problem_decision is 'A problem that a step left out or warned of; key: step_key, problem_id, why, place, other_id';
+comment on column problem_decision.step_key is 'Key of the step that decided';
+comment on column problem_decision.problem_id is 'The problem';
+comment on column problem_decision.why is 'Reason: no_question, no_answer, not_a_row, duplicate, two_answers, reference_refused, contaminated, too_long';
+comment on column problem_decision.place is 'File and line it was read from, empty if from none';
+comment on column problem_decision.other_id is 'The problem that it repeats or overlaps, else itself';
+comment on column problem_decision.kept is 'True for a warning alone';
+comment on column problem_decision.rule is 'Rules of overlap that hold, NULL for other reasons';
+comment on column problem_decision.share is 'Share of its 8-grams found in the other problem, NULL without such a rule';
+
+create table hand_over (
+    step_key uuid not null,
+    model_id uuid not null,
+    engine varchar not null,
+    engine_version varchar not null,
+    dtype varchar not null,
+    trainer_dtype varchar not null,
+    prompts bigint not null,
+    tokens bigint not null,
+    mean_gap double not null,
+    max_gap double not null,
+    threshold double not null,
+    suspect varchar check (suspect in ('weights', 'template', 'tokenizer', 'dtype'))
+);
+comment on table hand_over is 'Sampler and trainer compared on a model; key: step_key';
+comment on column hand_over.step_key is 'Key of the step that compared';
+comment on column hand_over.model_id is 'The model';
+comment on column hand_over.engine is 'Sampler';
+comment on column hand_over.engine_version is 'Version of the sampler';
+comment on column hand_over.dtype is 'Number format of the weights in the sampler';
+comment on column hand_over.trainer_dtype is 'Number format of the weights in the trainer';
+comment on column hand_over.prompts is 'Prompts answered';
+comment on column hand_over.tokens is 'Completion tokens compared';
+comment on column hand_over.mean_gap is 'Mean difference of log-probabilities, nats a token';
+comment on column hand_over.max_gap is 'Largest difference, nats';
+comment on column hand_over.threshold is 'Mean gap above which a run stops';
+comment on column hand_over.suspect is 'Layer that differs: template, tokenizer, weights, dtype; NULL for none';
 
 create table training_set (
     training_set_id uuid primary key,

@@ -2,6 +2,7 @@
 """What all steps use: the Prefect task, judging with the gate, lookups."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from prefect import task
@@ -10,7 +11,8 @@ from prefect.cache_policies import NO_CACHE
 from flows.commit import Workspace
 from flows.context import Round
 from stages.ids import Id
-from stages.rows import Problem, Trajectory, Verdict, VerdictComponent
+from stages.prompts import settings_of, with_room, write_prompts
+from stages.rows import Problem, ProblemDecision, Prompt, Trajectory, Verdict, VerdictComponent
 from stages.verify import hold_unjudged, verifier_row, verify
 
 Step = TypeVar("Step", bound=Callable[..., Any])
@@ -40,3 +42,42 @@ def judge(
         verdicts, components = verify(trajectories, by_id, r.run.verifier)
     hold_unjudged(verdicts, r.run.config.gates.max_unjudged, r.number)
     return verdicts, components
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Prompts that a step samples from, and the problems whose prompts leave no room to answer."""
+
+    prompts: list[Prompt]
+    too_long: list[ProblemDecision]
+
+    def say(self, step: str) -> list[tuple[str, str]]:
+        """An event where a problem was left out."""
+        count = len(self.too_long)
+        text = f"{step}: {count} problems left out, their prompts leave no room for max_tokens"
+        return [("problems_left_out", text)] if count else []
+
+
+def ask(
+    r: Round, space: Workspace, problems: Sequence[Problem], max_tokens: int, *, hinted: bool,
+    turn: int,
+) -> Asked:  # fmt: skip
+    """The problems' prompts; those too long for the policy's context are counted, never cut."""
+    prompts = _write(r, problems, hinted=hinted, turn=turn)
+    fit, long = with_room(prompts, r.run.context_length, max_tokens)
+    left_out = [
+        ProblemDecision(space.key, p.problem_id, "too_long", "", p.problem_id, False) for p in long
+    ]
+    return Asked(fit, left_out)
+
+
+def training_prompts(r: Round, problems: Sequence[Problem]) -> list[Prompt]:
+    """The problems' prompts as they are trained on: no hint, examples only where they are kept."""
+    return _write(r, problems, examples=settings_of(r.run.prompts).keep_in_training)
+
+
+def _write(r: Round, problems: Sequence[Problem], **options: Any) -> list[Prompt]:
+    run = r.run
+    kwargs = run.config.sampler.chat_template_kwargs
+    given = {"hinted": False, "template_kwargs": kwargs, **options}
+    return write_prompts(problems, run.prompts, run.tokenizer, **given)

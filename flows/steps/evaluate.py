@@ -4,15 +4,16 @@
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
 from flows.sampling import fill
-from flows.steps.base import judge, step, verifier_id
+from flows.steps.base import ask, judge, step, verifier_id
 from stages import ids
 from stages.evaluate import evaluation_row, gather, held_out, measure
-from stages.generate import Draw, plan_slots, sampling_row, write_prompts
+from stages.generate import Draw, plan_slots, sampling_row
 from stages.ids import Id
 from stages.rows import (
     Evaluation,
     Metric,
     Problem,
+    ProblemDecision,
     Prompt,
     PromptSet,
     Sampling,
@@ -37,7 +38,7 @@ def evaluate(r: Round) -> Done | None:
     key = ids.step_key(
         "evaluate",
         2,
-        [model, verifier_id(r), r.run.task.prompts.prompt_set_id, config.seed, r.number],
+        [model, verifier_id(r), r.run.prompts.prompt_set_id, config.seed, r.number],
         canonical([identity(config.evaluate), identity(config.task), identity(config.sampler)]),
     )
     return once(r, "evaluate", key, lambda space: _make(r, space, model))
@@ -49,8 +50,12 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
     extra = run.task.extra_slices()
     asked = {p.problem_id: p for found in ([problems], extra.values()) for s in found for p in s}
     draw = Draw(model, config.sampling, "eval", config.n, run.config.seed, r.number)
-    prompts = write_prompts(list(asked.values()), run.task.prompts, run.tokenizer, hinted=False)
-    answers = fill(r, plan_slots(prompts, draw), draw, space, "evaluate")
+    most = config.sampling.max_tokens
+    written = ask(r, space, list(asked.values()), most, hinted=False, turn=0)
+    for left_out in written.too_long:
+        del asked[left_out.problem_id]
+    problems = [problem for problem in problems if problem.problem_id in asked]
+    answers = fill(r, plan_slots(written.prompts, draw), draw, space, "evaluate")
     verdicts, components = judge(r, answers, list(asked.values()), space)
     final = final_verdicts(verdicts)
     sampling = sampling_row(config.sampling)
@@ -63,13 +68,17 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
         config,
         seed=f"{run.config.seed}.{r.number}",
     )
-    slices = {name: gather(found, answers, final, run.verifier) for name, found in extra.items()}
+    slices = {
+        name: gather([p for p in found if p.problem_id in asked], answers, final, run.verifier)
+        for name, found in extra.items()
+    }
     metrics = measure(row, gather(problems, answers, final, run.verifier), config.k, slices)
     return Output(
         [
             (Problem, list(asked.values())),
-            (PromptSet, [run.task.prompts]),
-            (Prompt, prompts),
+            (PromptSet, [run.prompts]),
+            (ProblemDecision, written.too_long),
+            (Prompt, written.prompts),
             (Sampling, [sampling]),
             (Trajectory, answers),
             (Verifier, [verifier_row(run.verifier)]),
@@ -85,8 +94,11 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
             "verdict": [verdict.verdict_id for verdict in verdicts],
         },
         [
-            ("split_opened", f"{name} measures {count} problems of the test split")
-            for name, found in extra.items()
-            if (count := sum(problem.split == "test" for problem in found))
+            *written.say("evaluate"),
+            *(
+                ("split_opened", f"{name} measures {count} problems of the test split")
+                for name, found in extra.items()
+                if (count := sum(problem.split == "test" for problem in found))
+            ),
         ],
     )

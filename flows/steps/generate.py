@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
 from flows.sampling import fill
-from flows.steps.base import step
+from flows.steps.base import ask, step
 from stages import ids
-from stages.generate import Draw, choose_problems, plan_slots, sampling_row, write_prompts
+from stages.generate import Draw, choose_problems, plan_slots, sampling_row
 from stages.ids import Id
-from stages.rows import Problem, Prompt, PromptSet, Sampling, Trajectory
+from stages.rows import Problem, ProblemDecision, Prompt, PromptSet, Sampling, Trajectory
 from stages.settings import canonical, identity
 
 
@@ -24,7 +24,7 @@ def generate(r: Round) -> Done:
         1,
         [
             r.start,
-            r.run.task.prompts.prompt_set_id,
+            r.run.prompts.prompt_set_id,
             ids.hash_ids([problem.problem_id for problem in problems]),
             r.run.config.seed,
             r.number,
@@ -56,15 +56,17 @@ def _problems(r: Round) -> list[Problem]:
 def _make(r: Round, space: Workspace, problems: Sequence[Problem]) -> Output:
     run, config = r.run, r.run.config.generate
     draw = Draw(r.start, config.sampling, "train", config.n, run.config.seed, r.number, r.refresh)
-    prompts = write_prompts(problems, run.task.prompts, run.tokenizer, hinted=False)
-    rows = fill(r, plan_slots(prompts, draw), draw, space, "generate")
+    asked = ask(r, space, problems, config.sampling.max_tokens, hinted=False, turn=r.number)
+    rows = fill(r, plan_slots(asked.prompts, draw), draw, space, "generate")
     return Output(
         [
             (Problem, problems),
-            (PromptSet, [run.task.prompts]),
-            (Prompt, prompts),
+            (ProblemDecision, asked.too_long),
+            (PromptSet, [run.prompts]),
+            (Prompt, asked.prompts),
             (Sampling, [sampling_row(config.sampling)]),
             (Trajectory, rows),
         ],
         {"trajectory": [row.trajectory_id for row in rows]},
+        asked.say("generate"),
     )

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A round's training set is chosen from its own rows, earlier rounds' and the seed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
-from flows.steps.base import step, unique
+from flows.steps.base import step, training_prompts, unique
 from stages import ids
 from stages import mix as stage
 from stages.errors import ConfigError
 from stages.ids import Id
+from stages.prompts import settings_of
 from stages.rows import (
     Decision,
+    Problem,
     Prompt,
     TrainingRow,
     TrainingRowTrajectory,
@@ -53,7 +55,8 @@ def _make(r: Round, space: Workspace) -> Output:
         found = tx.ask("candidates", run_id=r.run.run_id, round=r.number, accumulate=accumulate)
         plain_ids = unique(row["plain_prompt_id"] for row in found)
         plain = {p.prompt_id: p for p in tx.rows(Prompt, "prompts_by_id", ids=plain_ids)}
-    candidates = [_candidate(dict(row), plain) for row in found]
+    trained, written = _as_trained(r, plain)
+    candidates = [_candidate(dict(row), trained) for row in found]
     mixed = stage.mix(candidates, config, r.run.config.seed, space.key)
     if not mixed.rows:
         reasons = sorted({d.why for d in mixed.decisions}) or ["there was none"]
@@ -70,6 +73,7 @@ def _make(r: Round, space: Workspace) -> Output:
         )
     return Output(
         [
+            (Prompt, written),
             (TrainingSet, [mixed.training_set]),
             (TrainingRow, mixed.rows),
             (TrainingRowTrajectory, mixed.trajectories),
@@ -77,6 +81,20 @@ def _make(r: Round, space: Workspace) -> Output:
         ],
         {"training_set": [mixed.training_set.training_set_id]},
     )
+
+
+def _as_trained(
+    r: Round, plain: Mapping[Id, Prompt]
+) -> tuple[Mapping[Id, Prompt], Sequence[Prompt]]:
+    """The prompt to train on for each plain prompt, and those written now: without examples."""
+    settings = settings_of(r.run.prompts)
+    if settings.keep_in_training or not settings.examples:
+        return plain, []
+    with r.run.store.transaction() as tx:
+        wanted = unique(prompt.problem_id for prompt in plain.values())
+        problems = tx.rows(Problem, "problems_by_id", ids=wanted)
+    written = {prompt.problem_id: prompt for prompt in training_prompts(r, problems)}
+    return {id_: written[prompt.problem_id] for id_, prompt in plain.items()}, [*written.values()]
 
 
 def _candidate(row: dict[str, Any], plain: Mapping[Id, Prompt]) -> stage.Candidate:

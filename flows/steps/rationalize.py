@@ -4,13 +4,14 @@
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
 from flows.sampling import fill
-from flows.steps.base import judge, step
+from flows.steps.base import ask, judge, step
 from stages import ids
-from stages.generate import Draw, plan_slots, write_prompts
+from stages.generate import Draw, plan_slots
 from stages.rationalize import audit, failed_problems, hint_parents
 from stages.rows import (
     Decision,
     Problem,
+    ProblemDecision,
     Prompt,
     Trajectory,
     TrajectoryParent,
@@ -49,19 +50,21 @@ def _make(r: Round, space: Workspace) -> Output:
         round=r.number,
         refresh=r.refresh,
     )
-    prompts = write_prompts(failed, run.task.prompts, run.tokenizer, hinted=True)
-    hinted = fill(r, plan_slots(prompts, draw), draw, space, "rationalize", "rationalized")
+    most = config.generate.sampling.max_tokens
+    asked = ask(r, space, failed, most, hinted=True, turn=r.number)
+    hinted = fill(r, plan_slots(asked.prompts, draw), draw, space, "rationalize", "rationalized")
     verdicts, components = judge(r, hinted, failed, space)
     decisions = audit(
         hinted,
         {problem.problem_id: problem for problem in failed},
         final_verdicts(verdicts),
-        run.task.prompts.hint or "",
+        run.prompts.hint or "",
         space.key,
     )
     return Output(
         [
-            (Prompt, prompts),
+            (ProblemDecision, asked.too_long),
+            (Prompt, asked.prompts),
             (Trajectory, hinted),
             (TrajectoryParent, hint_parents(hinted, forward, judged)),
             (Verdict, verdicts),
@@ -72,4 +75,5 @@ def _make(r: Round, space: Workspace) -> Output:
             "trajectory": [row.trajectory_id for row in hinted],
             "verdict": [row.verdict_id for row in verdicts],
         },
+        asked.say("rationalize"),
     )

@@ -3,10 +3,9 @@
 
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
-from flows.steps.base import judge, step, verifier_id
+from flows.steps.base import judge, step, training_prompts, verifier_id
 from stages import ids
 from stages.errors import TaskDataError
-from stages.generate import write_prompts
 from stages.policies.checkpoint import model_row
 from stages.rows import (
     Model,
@@ -28,7 +27,7 @@ def setup(r: Round) -> Done:
     key = ids.step_key(
         "setup",
         1,
-        [r.base, verifier_id(r), r.run.task.prompts.prompt_set_id],
+        [r.base, verifier_id(r), r.run.prompts.prompt_set_id],
         identity_json(r.run.config.task),
     )
     return once(r, "setup", key, lambda space: _make(r, space))
@@ -38,7 +37,7 @@ def _make(r: Round, space: Workspace) -> Output:
     run = r.run
     shown = run.task.demonstrations()
     problems = [demonstration.problem for demonstration in shown]
-    prompts = write_prompts(problems, run.task.prompts, run.tokenizer, hinted=False)
+    prompts = training_prompts(r, problems)
     seeds = [
         _seed_trajectory(r, prompt, demonstration.completion, place)
         for place, (prompt, demonstration) in enumerate(zip(prompts, shown, strict=True))
@@ -54,7 +53,7 @@ def _make(r: Round, space: Workspace) -> Output:
         [
             (Model, [model_row(run.base_folder, "outside", run.store.folder)]),
             (Problem, problems),
-            (PromptSet, [run.task.prompts]),
+            (PromptSet, [run.prompts]),
             (Prompt, prompts),
             (Trajectory, seeds),
             (Verifier, [verifier_row(run.verifier)]),

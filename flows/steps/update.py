@@ -68,6 +68,7 @@ def _make(r: Round, space: Workspace, init: Id) -> Output:
         draft=space.folder / "draft",
     )
     shutil.rmtree(plan.draft, ignore_errors=True)
+    run.close()
     updater = config.updater.build()
     with run.screen.stage("update", total=plan.steps) as stage, space.working():
         folder, done, visits, loss = train(

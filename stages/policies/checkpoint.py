@@ -87,6 +87,14 @@ def parameters(folder: Path) -> int:
     return total
 
 
+def context_length(folder: Path) -> int | None:
+    """Positions that a checkpoint's model has, None where its config does not say."""
+    config = _config(folder)
+    found = config.get("max_position_embeddings", config.get("text_config", {}).get(
+        "max_position_embeddings"))  # fmt: skip
+    return found if isinstance(found, int) else None
+
+
 def mark_complete(folder: Path) -> None:
     """Sync every file of a folder and write its COMPLETE marker, last."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MARKER)

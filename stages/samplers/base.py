@@ -1,45 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sampler is: prompts as token ids in, completions as token ids out, joined by id."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
+from stages.chat import Messages
 from stages.ids import Id
 from stages.rows import Finish
-from stages.settings import Settings
+from stages.settings import Settings, later
 
 
 class SamplingConfig(Settings):
-    """Sampling parameters; temperature 0 is greedy, top_p 1 and top_k 0 cut nothing."""
+    """Sampling parameters; temperature 0 is greedy, top_p 1 and top_k 0 cut nothing.
+
+    A completion ends at one of the `stop` strings: its text is cut there, its token ids are not.
+    """
 
     temperature: float = Field(0.0, ge=0.0, le=10.0)
     top_p: float = Field(1.0, gt=0.0, le=1.0)
     top_k: int = Field(0, ge=0, lt=2**31)
     max_tokens: int = Field(96, ge=1, le=10**6)
+    stop: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)] = later(
+        ()
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A slot to fill: prompt token ids and the slot's own seed."""
+    """A slot to fill: prompt token ids and the slot's own seed.
+
+    `messages` (role, content) are what the ids were written from, for servers that take no ids.
+    """
 
     trajectory_id: Id
     prompt_ids: tuple[int, ...]
     seed: int
+    messages: Messages = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A filled slot. `logprobs`: nats per token under the distribution sampled from."""
+    """A filled slot. `logprobs`: nats per token under the distribution sampled from.
+
+    `from_text`: the engine gave text alone, the ids are the policy's reading of it, and there may
+    be no `logprobs`.
+    """
 
     trajectory_id: Id
     token_ids: tuple[int, ...]
     text: str
-    logprobs: tuple[float, ...]
+    logprobs: tuple[float, ...] | None
     finish_reason: Finish
+    from_text: bool = False
 
 
 class Engine(Protocol):
@@ -56,14 +72,35 @@ class Engine(Protocol):
     @property
     def deterministic(self) -> bool: ...
 
-    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[Completion]:
+    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> Iterator[Completion]:
         """Fill the slots: one completion per request, in any order, joined by trajectory_id."""
         ...
 
+    def render(self, messages: Messages) -> tuple[int, ...] | None:
+        """A chat as the engine's own template and tokenizer write it; None where it cannot say."""
+        ...
+
+    def close(self) -> None:
+        """End what the engine holds: processes, devices, connections."""
+        ...
+
+
+class SamplerSettings(Settings):
+    """What every sampler's config has: keyword arguments for the policy's chat template."""
+
+    chat_template_kwargs: dict[str, Any] = later({})
+
 
 class SamplerConfig(Protocol):
-    """A sampler's config; building it loads the policy."""
+    """A sampler's config; building it loads the policy.
+
+    A shard of `shard_size` completions is kept at a time; `batch_size` requests are handed over
+    at once (None: all of a step's).
+    """
 
     shard_size: int
+
+    @property
+    def batch_size(self) -> int | None: ...
 
     def build(self, model: Path) -> Engine: ...

@@ -9,19 +9,26 @@ models do: a wrong sum, no answer, no end, a hint that shows.
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from stages.chat import Messages, render_chat
 from stages.policies.checkpoint import load_tokenizer, model_id_of
-from stages.samplers.base import Completion, Engine, Request, SamplingConfig
-from stages.settings import Settings, operational
+from stages.samplers.base import (
+    Completion,
+    Engine,
+    Request,
+    SamplerSettings,
+    SamplingConfig,
+)
+from stages.settings import operational
 from stages.tasks import addition
 
 
-class Config(Settings):
+class Config(SamplerSettings):
     """`replies`: prompt text → replies, one drawn per slot. Other prompts go to the student.
 
     `skill`, `hinted_skill`: chance of a right answer without and with a hint; `gain` is added to
@@ -44,6 +51,10 @@ class Config(Settings):
                 raise ValueError("a reply holds half of a surrogate pair: write whole characters")
         return replies
 
+    @property
+    def batch_size(self) -> int:
+        return self.shard_size
+
     def build(self, model: Path) -> Engine:
         return Scripted(self, model)
 
@@ -58,13 +69,21 @@ class Scripted:
 
     def __init__(self, config: Config, model: Path) -> None:
         self._config = config
+        self._template_kwargs = config.chat_template_kwargs
         self._tokenizer: Any = load_tokenizer(model)
         self.weight_version = str(model_id_of(model))
         tally = json.loads((model / "config.json").read_text()).get("tally", {"steps": 0})
         self._skill = min(1.0, config.skill + config.gain * tally["steps"] / 100)
 
-    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[Completion]:
-        return [self._reply(request, sampling) for request in requests]
+    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> Iterator[Completion]:
+        for request in requests:
+            yield self._reply(request, sampling)
+
+    def render(self, messages: Messages) -> tuple[int, ...]:
+        return render_chat(messages, self._tokenizer, self._template_kwargs)
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def _reply(self, request: Request, sampling: SamplingConfig) -> Completion:
         prompt = self._tokenizer.decode(request.prompt_ids, skip_special_tokens=True).strip()

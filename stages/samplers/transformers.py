@@ -5,23 +5,30 @@ Prompts are padded on the left, the generation config is ours alone (the checkpo
 read), and tokens are drawn per slot (see `draw.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from stages.chat import Messages, render_chat
 from stages.ids import Id
 from stages.policies.checkpoint import load_tokenizer, model_id_of
-from stages.samplers.base import Completion, Engine, Request, SamplingConfig
+from stages.samplers.base import (
+    Completion,
+    Engine,
+    Request,
+    SamplerSettings,
+    SamplingConfig,
+)
 from stages.samplers.draw import draw
-from stages.settings import Settings, operational
+from stages.settings import operational
 
 if TYPE_CHECKING:
     import torch
 
 
-class Config(Settings):
+class Config(SamplerSettings):
     """`shard_size` slots are sampled as one batch and kept as one shard."""
 
     type: Literal["transformers"]
@@ -29,8 +36,12 @@ class Config(Settings):
     device: Literal["auto", "cpu", "cuda"] = operational("auto")
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32")
 
+    @property
+    def batch_size(self) -> int:
+        return self.shard_size
+
     def build(self, model: Path) -> Engine:
-        return TransformersEngine(model, self.dtype, self.device)
+        return TransformersEngine(self, model)
 
 
 class TransformersEngine:
@@ -39,14 +50,16 @@ class TransformersEngine:
     name = "transformers"
     deterministic = True
 
-    def __init__(self, model: Path, dtype: str, device: str) -> None:
+    def __init__(self, config: Config, model: Path) -> None:
         import torch
         import transformers
 
+        device, dtype = config.device, config.dtype
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self.version = transformers.__version__
         self.dtype = dtype
+        self._template_kwargs = config.chat_template_kwargs
         self.weight_version = str(model_id_of(model))
         self._tokenizer = load_tokenizer(model)
         self._model: Any = (
@@ -57,12 +70,12 @@ class TransformersEngine:
         # generate() fills what we leave open from the checkpoint's generation_config.json
         self._model.generation_config = transformers.GenerationConfig()
 
-    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[Completion]:
+    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> Iterator[Completion]:
         import torch
         from transformers import GenerationConfig, LogitsProcessorList
 
         if not requests:
-            return []
+            return
         pad, eos = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
         width = max(len(request.prompt_ids) for request in requests)
         ids = [[pad] * (width - len(r.prompt_ids)) + list(r.prompt_ids) for r in requests]
@@ -83,10 +96,14 @@ class TransformersEngine:
             )
         tokens = output[:, width:].tolist()
         logprobs = torch.stack(drawer.logprobs, dim=1).tolist()
-        return [
-            self._completion(request.trajectory_id, row, values)
-            for request, row, values in zip(requests, tokens, logprobs, strict=True)
-        ]
+        for request, row, values in zip(requests, tokens, logprobs, strict=True):
+            yield self._completion(request.trajectory_id, row, values)
+
+    def render(self, messages: Messages) -> tuple[int, ...]:
+        return render_chat(messages, self._tokenizer, self._template_kwargs)
+
+    def close(self) -> None:
+        self._model = None
 
     def _completion(self, slot: Id, tokens: list[int], logprobs: list[float]) -> Completion:
         eos = self._tokenizer.eos_token_id

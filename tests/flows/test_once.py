@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A step is done exactly once: by hand, without a Prefect server (`.fn` is the bare step)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +74,14 @@ class Cutting:
         self.weight_version, self.deterministic = engine.weight_version, engine.deterministic
         self.asked: list[Request] = []
 
-    def sample(self, requests: Any, sampling: SamplingConfig) -> list[Completion]:
+    def sample(self, requests: Any, sampling: SamplingConfig) -> Iterator[Completion]:
         if self._after is not None and len(self.asked) >= 8 * self._after:
             raise Cut
         self.asked += requests
         return self._engine.sample(requests, sampling)
+
+    def close(self) -> None:
+        self._engine.close()
 
 
 def lend(r: Round, after: int | None = None) -> Cutting:
@@ -272,11 +276,11 @@ def test_a_sampler_that_gives_more_words_than_numbers_is_an_error(round_one: Rou
     from stages.errors import SamplerError
 
     engine = lend(round_one)
-    sample: Callable[..., list[Completion]] = engine.sample
+    sample: Callable[..., Iterator[Completion]] = engine.sample
 
     class Faulty(Cutting):
-        def sample(self, requests: Any, sampling: SamplingConfig) -> list[Completion]:
-            return sample(requests, sampling)[1:]
+        def sample(self, requests: Any, sampling: SamplingConfig) -> Iterator[Completion]:
+            return islice(sample(requests, sampling), 1, None)
 
     round_one.run._engine = (round_one.start, Faulty(engine))
     with pytest.raises(SamplerError, match="left 1 of 8 slots empty"):
@@ -292,7 +296,7 @@ def test_of_two_runs_that_fill_a_slot_at_once_the_first_commit_stays(
     other = begin(store, "two", tiny_folder, "sampler.skill=1.0")
 
     class Slow(Cutting):
-        def sample(self, requests: Any, sampling: SamplingConfig) -> list[Completion]:
+        def sample(self, requests: Any, sampling: SamplingConfig) -> Iterator[Completion]:
             if not self.asked:
                 bare(steps.generate, round_one)
             return super().sample(requests, sampling)

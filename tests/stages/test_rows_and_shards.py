@@ -30,7 +30,7 @@ from stages.shards import (
 ROW_TYPES = [
     value
     for value in vars(rows).values()
-    if dataclasses.is_dataclass(value) and value.__module__ == rows.__name__
+    if dataclasses.is_dataclass(value) and value.__module__.startswith(f"{rows.__name__}.")
 ]
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     UUID: st.uuids(),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every sampler through the same cases. A new one needs a line in SETTINGS."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import Any, get_args
@@ -45,14 +45,15 @@ def requests(tiny_folder: Path) -> list[Request]:
     return found
 
 
-def by_id(replies: Sequence[Completion]) -> dict[ids.Id, Completion]:
+def by_id(replies: Iterable[Completion]) -> dict[ids.Id, Completion]:
     """Replies by slot; each slot once."""
+    replies = list(replies)
     found = {reply.trajectory_id: reply for reply in replies}
     assert len(found) == len(replies)
     return found
 
 
-def said(replies: Sequence[Completion]) -> dict[ids.Id, tuple[tuple[int, ...], str, str]]:
+def said(replies: Iterable[Completion]) -> dict[ids.Id, tuple[tuple[int, ...], str, str]]:
     """What was said in each slot."""
     return {
         slot: (reply.token_ids, reply.text, reply.finish_reason)
@@ -89,7 +90,7 @@ def test_every_request_is_answered_by_its_id(engine: Engine, requests: list[Requ
 
 
 def test_no_request_is_no_reply(engine: Engine) -> None:
-    assert engine.sample([], WARM) == []
+    assert list(engine.sample([], WARM)) == []
 
 
 @pytest.mark.parametrize("sampling", [WARM, SamplingConfig(max_tokens=24)], ids=["warm", "greedy"])
@@ -127,6 +128,7 @@ def test_a_reply_is_well_formed(
     for reply in replies:
         assert 1 <= len(reply.token_ids) <= max_tokens
         assert all(0 <= token < len(tokenizer) for token in reply.token_ids)
+        assert reply.logprobs is not None
         assert len(reply.logprobs) == len(reply.token_ids)
         assert all(logprob <= 0 for logprob in reply.logprobs)
         assert reply.finish_reason in get_args(Finish)

@@ -2,7 +2,7 @@
 """Which problems a round takes, the slots it plans, and filling them without a remainder."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stage_rows import MODEL, PROMPT_SET, a_problem, a_prompt, tokens
 
 from stages import ids
+from stages.chat import Messages
 from stages.errors import ConfigError, SamplerError
 from stages.generate import (
     Draw,
@@ -20,9 +21,9 @@ from stages.generate import (
     generate,
     plan_slots,
     sampling_row,
-    write_prompts,
 )
 from stages.policies.checkpoint import load_tokenizer
+from stages.prompts import write_prompts
 from stages.rows import Problem, Prompt
 from stages.samplers import Completion, Request, SamplingConfig
 
@@ -39,11 +40,17 @@ class Echo:
     def __init__(self) -> None:
         self.batches: list[list[ids.Id]] = []
 
-    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[Completion]:
+    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> Iterator[Completion]:
         self.batches.append([request.trajectory_id for request in requests])
         replies = [self.reply(request) for request in requests]
         Random(0).shuffle(replies)
-        return replies
+        yield from replies
+
+    def render(self, messages: Messages) -> tuple[int, ...] | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def reply(self, request: Request) -> Completion:
         text = str(request.seed)
@@ -54,7 +61,7 @@ class Echo:
 class Forgetful(Echo):
     """Leaves the last request without an answer."""
 
-    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> list[Completion]:
+    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> Iterator[Completion]:
         return super().sample(requests[:-1], sampling)
 
 
@@ -237,10 +244,10 @@ def test_every_slot_is_accounted_for_whatever_the_shard_size(
     slots = plan_slots(prompts_of(PROBLEMS[:count]), draw)
     filled = {s.trajectory_id for s in slots if data.draw(st.booleans(), label="filled")}
     shards = list(generate(slots, Echo(), draw, filled, shard_size))
-    made = [trajectory for shard in shards for trajectory in shard]
-    assert [t.trajectory_id for t in made] == [
-        s.trajectory_id for s in slots if s.trajectory_id not in filled
-    ]
+    made = [trajectory.trajectory_id for shard in shards for trajectory in shard]
+    left = [s.trajectory_id for s in slots if s.trajectory_id not in filled]
+    assert sorted(made) == sorted(left)
+    assert all(len(shard) == shard_size for shard in shards[:-1])
     assert all(1 <= len(shard) <= shard_size for shard in shards)
 
 
@@ -249,8 +256,8 @@ def test_batches_stay_those_of_the_whole_plan(shard_size: int, data: st.DataObje
     slots = plan_slots(prompts_of(PROBLEMS), DRAW)
     filled = {s.trajectory_id for s in slots if data.draw(st.booleans(), label="filled")}
     whole, cut = Echo(), Echo()
-    list(generate(slots, whole, DRAW, set(), shard_size))
-    list(generate(slots, cut, DRAW, filled, shard_size))
+    list(generate(slots, whole, DRAW, set(), shard_size, shard_size))
+    list(generate(slots, cut, DRAW, filled, shard_size, shard_size))
     left = [[slot for slot in batch if slot not in filled] for batch in whole.batches]
     assert cut.batches == [batch for batch in left if batch]
 
@@ -258,8 +265,10 @@ def test_batches_stay_those_of_the_whole_plan(shard_size: int, data: st.DataObje
 def test_replies_are_joined_by_id_and_complete() -> None:
     slots = plan_slots(prompts_of(PROBLEMS), DRAW)
     (shard,) = generate(slots, Echo(), DRAW, set(), 99, origin="rationalized")
-    for slot, trajectory in zip(slots, shard, strict=True):
-        assert trajectory.trajectory_id == slot.trajectory_id
+    by_slot = {trajectory.trajectory_id: trajectory for trajectory in shard}
+    assert by_slot.keys() == {slot.trajectory_id for slot in slots}
+    for slot in slots:
+        trajectory = by_slot[slot.trajectory_id]
         assert trajectory.completion == str(slot.seed)  # Echo says the seed it was given
         assert trajectory.content_id == ids.content_id(
             slot.prompt.token_ids, tokens(str(slot.seed))
@@ -279,6 +288,36 @@ def test_a_slot_left_empty_is_an_error_that_names_it() -> None:
     slots = plan_slots(prompts_of(PROBLEMS[:2]), DRAW)
     with pytest.raises(SamplerError, match=f"left 1 of 4 slots empty .*{slots[-1].trajectory_id}"):
         list(generate(slots, Forgetful(), DRAW, set(), 9))
+
+
+class Twice(Echo):
+    """Answers the first request twice."""
+
+    def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> Iterator[Completion]:
+        yield from super().sample(requests, sampling)
+        yield self.reply(requests[0])
+
+
+class TextAlone(Echo):
+    """A server that gives text and no log-probabilities."""
+
+    def reply(self, request: Request) -> Completion:
+        said = super().reply(request)
+        return replace(said, logprobs=None, from_text=True)
+
+
+def test_a_slot_answered_twice_is_an_error_that_names_it() -> None:
+    slots = plan_slots(prompts_of(PROBLEMS[:2]), DRAW)
+    with pytest.raises(SamplerError, match=f"answered slot {slots[0].trajectory_id}, which"):
+        list(generate(slots, Twice(), DRAW, set(), 9))
+
+
+def test_ids_read_from_text_are_marked_and_need_no_log_probabilities() -> None:
+    slots = plan_slots(prompts_of(PROBLEMS[:2]), DRAW)
+    (shard,) = generate(slots, TextAlone(), DRAW, set(), 9)
+    assert [(row.from_text, row.logprobs) for row in shard] == [(True, None)] * 4
+    (shard,) = generate(slots, Echo(), DRAW, set(), 9)
+    assert {row.from_text for row in shard} == {None}
 
 
 def test_a_missing_log_probability_is_an_error() -> None:

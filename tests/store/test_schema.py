@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""schema.sql and stages/rows.py say the same; every name in the schema is explained."""
+"""schema.sql and stages/rows/ say the same; every name in the schema is explained."""
 
 import inspect
 import types
@@ -18,7 +18,7 @@ from store.versions import SCHEMA_VERSION
 ROW_TYPES = [
     found
     for _, found in inspect.getmembers(rows, inspect.isclass)
-    if hasattr(found, "KEY") and found.__module__ == "stages.rows"
+    if hasattr(found, "KEY") and found.__module__.startswith("stages.rows.")
 ]
 OWN_TABLES = {"store_info", "run", "step_run", "event"}  # written by statements, not from rows
 SQL_TYPES = {
@@ -80,7 +80,8 @@ def test_a_column_may_be_null_where_the_field_may_be_none(
     optional = {
         name
         for name, hint in typing.get_type_hints(row_type).items()
-        if isinstance(hint, types.UnionType) and type(None) in typing.get_args(hint)
+        if typing.get_origin(hint) in (types.UnionType, typing.Union)
+        and type(None) in typing.get_args(hint)
     }
     assert {name for name, (_, nullable) in columns.items() if nullable} == optional
 

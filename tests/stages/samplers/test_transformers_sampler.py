@@ -33,7 +33,7 @@ def requests_for(folder: Path) -> list[Request]:
 
 def sample(folder: Path, sampling: SamplingConfig) -> list[Completion]:
     engine = transformers.Config(type="transformers", device="cpu").build(folder)
-    return engine.sample(requests_for(folder), sampling)
+    return list(engine.sample(requests_for(folder), sampling))
 
 
 @pytest.mark.parametrize(
