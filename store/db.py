@@ -8,6 +8,7 @@ Readers get a copy beside the store, renamed into place, and never stop a run.
 
 import os
 import re
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -113,7 +114,10 @@ class Store:
                 connection.execute(query("set_version"), {"version": number})
                 connection.execute("commit")
                 connection.execute("checkpoint")
-                self._say(f"store {self.path} brought to schema {number}; as it was: {backup.name}")
+                if number == SCHEMA_VERSION:
+                    self._say(
+                        f"store {self.path} brought to schema {number}; as it was: {backup.name}"
+                    )
         except (OSError, duckdb.Error) as error:
             raise StoreError(
                 f"store {self.path} cannot be brought to schema {SCHEMA_VERSION} ({error}): it is "
@@ -239,6 +243,31 @@ class Store:
             else:
                 self.waited_s += time.monotonic() - begun if pause > 0.02 else 0.0
                 return connection
+
+
+@contextmanager
+def scratch(
+    folder: Path, memory: str, threads: int | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory for a computation of ours, within `memory` (`4GB`) and `threads`.
+
+    What does not fit is written to a folder of its own in `folder`, which is removed afterwards.
+    Raises StoreError where memory or disk do not suffice.
+    """
+    limits: dict[str, Any] = {"memory_limit": memory, "preserve_insertion_order": False}
+    if threads is not None:
+        limits["threads"] = threads
+    with tempfile.TemporaryDirectory(prefix="scratch-", suffix=".tmp", dir=folder) as spill:
+        connection = duckdb.connect(config={**_READER, **limits, "temp_directory": spill})
+        try:
+            yield connection
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+            raise StoreError(
+                f"{memory} of memory and the disk at {folder} do not suffice "
+                f"({str(error).splitlines()[0]}): give it more, or make room"
+            ) from error
+        finally:
+            connection.close()
 
 
 def _first_line(error: duckdb.Error, path: Path) -> str:
