@@ -1,0 +1,2 @@
+-- Keep the texts in hand as evaluation items.
+insert into evaluation_text select position, exact, template, words from batch;
