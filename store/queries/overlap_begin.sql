@@ -12,8 +12,10 @@ create temp macro signs_of(plain) as trim(regexp_replace(regexp_replace(
     regexp_replace(plain, '[\s.?!:;,]+$', ''),
     '\s*([^\p{L}\p{M}\p{N}\s])\s*', '\1', 'g'), '\s+', ' ', 'g'));
 create temp macro mask_of(words) as regexp_replace(words, '\p{N}+( \p{N}+)*', '#', 'g');
-create temp macro grams_of(hashes, n) as
-    list_transform(range(1, len(hashes) - n + 2), lambda i: hash(hashes[i:i + n - 1]));
+-- One hash for each place of a list with what stands `shift` places later in another.
+create temp macro chained(hashes, others, shift) as list_transform(
+    list_zip(hashes, others[shift + 1:], true), lambda pair: hash(pair[1], pair[2])
+);
 
 create temp table evaluation_text (position bigint, exact text, template text, words bigint);
 create temp table evaluation_gram (n integer, gram ubigint, position bigint);

@@ -3,7 +3,11 @@
 insert into found
 with mine as materialized (
     select position, words, unnest(grams) as gram, unnest(range(1, len(grams) + 1)) as start
-    from (select position, words, grams_of(hashes, $n) as grams from batch)
+    from (
+        select position, words,
+            case $n when 8 then grams_8 when 10 then grams_10 else grams_13 end as grams
+        from batch
+    )
 ),
 theirs as (select gram, position as other from evaluation_gram where n = $n),
 met as (
