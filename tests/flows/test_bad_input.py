@@ -29,7 +29,10 @@ BAD_RUNS = {
     "out of range": (["sampler.skill=2"], "sampler.skill: 2 is not allowed; input should be less"),
     "no rounds": (["--rounds", "0"], "rounds: 0 is not allowed; input should be greater than"),
     "unknown part": (["verifier.type=exakt"], "verifier.type: 'exakt' is unknown; allowed: exact"),
-    "not built": (["sampler.type=vllm"], "sampler.type: 'vllm' is not built yet (it needs"),
+    "not built": (
+        ["update.updater.type=dpo"],
+        "update.updater.type: 'dpo' is not built yet (it needs",
+    ),
     "contradiction": (["evaluate.k=99"], "k is 99, n is 8: pass@k needs at least k samples"),
     "recipe": (["recipe=rejection"], "rationalize.enabled is true, but rejection sampling never"),
     "no value": (["seed"], "'seed' is not key=value"),
