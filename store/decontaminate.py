@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CHARACTERS = 100_000  # of one text
 BATCH = 8_000_000  # characters in hand at once
-LEADING = 100  # items that one n-gram leads to
+LEADING = 25  # items that one n-gram leads to
 _ALL = 2**62
 _SHORT = (3, 9)  # words of an item that has no 10-gram
 
@@ -61,8 +61,8 @@ def find_overlaps(
 
     Both tables are (id, text). One row for each candidate and rule, with the item that shares
     most: share 1 for equal texts, else the share of the candidate's words in n-grams that the item
-    has; of 8-grams at least `containment`. An n-gram that more than 100 items have leads to the
-    first 100 alone. Rows are in the order of candidates and rules. Files that the memory limit
+    has; of 8-grams at least `containment`. An n-gram that more than 25 items have leads to the
+    first 25 alone. Rows are in the order of candidates and rules. Files that the memory limit
     makes necessary lie in `folder` meanwhile.
     """
     lengths = {rule: int(rule.removesuffix("-gram")) for rule in rules if rule.endswith("-gram")}
