@@ -27,8 +27,6 @@ NOT_BUILT = {
         "mbpp": "a sandbox and a code verifier",
     },
     "verifier": {
-        "numeric": "a numeric verifier",
-        "choice": "a choice verifier",
         "math": "a verifier for LaTeX answers",
         "code": "a sandbox",
     },

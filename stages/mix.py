@@ -8,14 +8,15 @@ rounds, seed. Training rows always carry the problem's plain prompt.
 
 import random
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
 from stages import ids
+from stages.equations import equation_key, equations_hold, farthest
 from stages.ids import Id
 from stages.rows import (
     Decision,
@@ -26,7 +27,7 @@ from stages.rows import (
     TrainingSet,
     Trajectory,
 )
-from stages.settings import Settings
+from stages.settings import Settings, later
 
 SOURCES: tuple[Source, ...] = ("round", "rationalized", "earlier", "seed")
 
@@ -36,12 +37,16 @@ class MixConfig(Settings):
 
     `history` takes right answers of earlier rounds or not, `seed_rows` as many worked examples of
     the task. `max_rationalized_share` bounds rationalized rows among the rows that the model made.
+    `dedup` compares answers of one problem by token ids, by text, or by their equations: of a list
+    of equations (no equations are a list too) and a source, the answer that is farthest from the
+    problem's kept ones stays. `check_equations` leaves out answers with a false equation.
     """
 
     history: Literal["new_only", "accumulate"] = "accumulate"
     seed_rows: int = Field(0, ge=0)
     cap_per_problem: int | None = Field(None, ge=1)
-    dedup: Literal["none", "exact", "normalised"] = "exact"
+    dedup: Literal["none", "exact", "normalised", "equations"] = "exact"
+    check_equations: bool = later(False)
     max_rationalized_share: float | None = Field(None, gt=0, le=1)
     max_tokens: int | None = Field(None, ge=1)
 
@@ -114,8 +119,9 @@ def _choose(
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     """Rows that fall to another rule leave no room for rationalized ones: choose until it holds."""
     own = sum(c.trajectory.origin == "self" for c in ordered)
+    read = [_Read(c, _usable(c, config), _dedup_text(c, config)) for c in ordered]
     while True:
-        kept, left_out = _choose_with_room(ordered, config, _rationalized_room(config, own))
+        kept, left_out = _choose_with_room(read, config, _rationalized_room(config, own))
         found = sum(c.trajectory.origin == "self" for c in kept)
         room = _rationalized_room(config, found)
         if room is None or sum(map(_rationalized, kept)) <= room:
@@ -123,8 +129,17 @@ def _choose(
         own = min(found, own - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A candidate, why it can never train (or None), and what its duplicates share with it."""
+
+    candidate: Candidate
+    barred: str | None
+    text: str | None
+
+
 def _choose_with_room(
-    ordered: Sequence[Candidate], config: MixConfig, room: int | None
+    read: Sequence[_Read], config: MixConfig, room: int | None
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     kept: list[Candidate] = []
     left_out: list[tuple[Candidate, str]] = []
@@ -132,9 +147,8 @@ def _choose_with_room(
     per_problem: Counter[Id] = Counter()
     seeds = rationalized = 0
     tokens = 0
-    for candidate in ordered:
-        text = _dedup_text(candidate, config)
-        why = _usable(candidate)
+    for one in _farthest_first(read, kept) if config.dedup == "equations" else read:
+        candidate, why, text = one.candidate, one.barred, one.text
         if why is None and text is not None and text in seen:
             why = "duplicate"
         if why is None and _rationalized(candidate) and room is not None:
@@ -159,13 +173,43 @@ def _choose_with_room(
     return kept, left_out
 
 
-def _usable(candidate: Candidate) -> str | None:
+def _farthest_first(read: Sequence[_Read], kept: Sequence[Candidate]) -> Iterator[_Read]:
+    """The candidates in order, those alike and of one source trading places: the farthest first.
+
+    The caller adds to `kept` while this runs; distances are to what is kept of the same problem.
+    """
+    alike: dict[tuple[str | None, Source], list[_Read]] = defaultdict(list)
+    for one in read:
+        if one.barred is None:
+            alike[one.text, one.candidate.source].append(one)
+    texts: dict[Id, list[str]] = defaultdict(list)
+    settled: set[str | None] = set()
+    counted = 0
+    for place in read:
+        if place.barred is not None:
+            yield place
+            continue
+        rivals = alike[place.text, place.candidate.source]
+        near = texts[place.candidate.trajectory.problem_id]
+        answers = [one.candidate.trajectory.completion for one in rivals]
+        yield rivals.pop(0 if place.text in settled else farthest(answers, near))
+        if len(kept) > counted:
+            counted = len(kept)
+            near.append(kept[-1].trajectory.completion)
+            settled.add(place.text)
+
+
+def _usable(candidate: Candidate, config: MixConfig) -> str | None:
     """Why a candidate can never train, or None."""
     if candidate.prompt.hinted:
         return "hinted_prompt"
     if candidate.trajectory.finish_reason == "length":
         return "truncated"
-    return None if candidate.status == "correct" else candidate.status
+    if candidate.status != "correct":
+        return candidate.status
+    if config.check_equations and not equations_hold(candidate.trajectory.completion):
+        return "false_equation"
+    return None
 
 
 def _rationalized(candidate: Candidate) -> bool:
@@ -185,6 +229,8 @@ def _dedup_text(candidate: Candidate, config: MixConfig) -> str | None:
     if config.dedup == "normalised":
         words = re.sub(r"\s+", " ", candidate.trajectory.completion.strip().lower())
         return f"{problem}|{words}"
+    if config.dedup == "equations":
+        return f"{problem}|{' '.join(equation_key(candidate.trajectory.completion))}"
     return None
 
 

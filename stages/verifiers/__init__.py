@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verifiers: one file each, one line here."""
 
-from stages.verifiers import exact
+from typing import Annotated
+
+from pydantic import Field
+
+from stages.verifiers import choice, exact, numeric
 from stages.verifiers.base import Judgement, VerifierPart
 
-VerifierConfig = exact.Config
+VerifierConfig = Annotated[
+    exact.Config | numeric.Config | choice.Config, Field(discriminator="type")
+]
 
-__all__ = ["Judgement", "VerifierConfig", "VerifierPart", "exact"]
+__all__ = ["Judgement", "VerifierConfig", "VerifierPart", "choice", "exact", "numeric"]

@@ -14,9 +14,13 @@ from stages.rows import Status
 from stages.verifiers import VerifierPart
 
 VERIFIERS = in_folder(verifiers)
-SETTINGS: dict[str, dict[str, Any]] = {"exact": {}}
+SETTINGS: dict[str, dict[str, Any]] = {"exact": {}, "numeric": {}, "choice": {}}
 # name → (reference, completion that is right, completion that is wrong)
-EXAMPLES = {"exact": [("12", "5+7=12;#12", "5+7=13;#13"), ("ü", "so # ü", "so ü")]}
+EXAMPLES = {
+    "exact": [("12", "5+7=12;#12", "5+7=13;#13"), ("ü", "so # ü", "so ü")],
+    "numeric": [("12", "5+7=12\n#### $12.00", "5+7=13\n#### 13"), ("1/2", "#### 0.5", "#### .51")],
+    "choice": [("B", "Rome is no option, so the answer is (B).", "Answer: C"), ("(A)", "a", "a b")],
+}
 ODD = [
     "",
     " ",
@@ -34,6 +38,17 @@ ODD = [
     "#inf",
     "#1e999999999",
     "\ud800#\udfff",
+    "####" * 50_000,
+    "#### " + "9" * 1_000_000,
+    "#### 1e999999999",
+    "#### 1/0",
+    "#### ١٢",
+    "#### \ud80012",
+    "#### 12\0",
+    "\\boxed{" * 20_000,
+    "answer is " * 20_000,
+    "The answer is \U0001d401",
+    "A or " * 40_000,
 ]
 each_verifier = pytest.mark.parametrize("name", VERIFIERS)
 
@@ -76,7 +91,7 @@ def test_right_is_correct_and_wrong_is_wrong(name: str) -> None:
 @each_verifier
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
 def test_odd_text_is_wrong_and_never_an_error(name: str, text: str) -> None:
-    judgement = build(name).judge("12", text)
+    judgement = build(name).judge(EXAMPLES[name][0][0], text)
     assert judgement.status == "wrong" and judgement.reason
 
 
