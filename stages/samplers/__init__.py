@@ -5,10 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stages.samplers import scripted, transformers
+from stages.samplers import openai, scripted, transformers, vllm
 from stages.samplers.base import Completion, Engine, Request, SamplingConfig
 
-SamplerConfig = Annotated[transformers.Config | scripted.Config, Field(discriminator="type")]
+SamplerConfig = Annotated[
+    transformers.Config | scripted.Config | vllm.Config | openai.Config, Field(discriminator="type")
+]
 
 __all__ = [
     "Completion",
@@ -16,6 +18,8 @@ __all__ = [
     "Request",
     "SamplerConfig",
     "SamplingConfig",
+    "openai",
     "scripted",
     "transformers",
+    "vllm",
 ]

@@ -1,33 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every sampler through the same cases. A new one needs a line in SETTINGS."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any, get_args
 
 import pytest
+from openai_server import serving
 from plug_ins import in_folder, in_union, type_of
 from pydantic import ValidationError
 
 from stages import ids, samplers
+from stages.policies import tiny
 from stages.policies.checkpoint import load_tokenizer, model_id_of
 from stages.rows import Finish
 from stages.samplers import Completion, Engine, Request, SamplingConfig
 from stages.tasks import addition
 
 SAMPLERS = in_folder(samplers)
-SETTINGS: dict[str, dict[str, Any]] = {"transformers": {"device": "cpu"}, "scripted": {}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "transformers": {"device": "cpu"},
+    "scripted": {},
+    "vllm": {"dtype": "float32", "engine_args": {"enforce_eager": True}},
+    "openai": {"urls": ["http://127.0.0.1:1"]},
+}
+# Engines that need more than this environment run where their marker is asked for.
+MARKS = {"vllm": [pytest.mark.vllm]}
+ENGINES = [pytest.param(name, marks=MARKS.get(name, [])) for name in SAMPLERS]
 WARM = SamplingConfig(temperature=0.8, max_tokens=24)
 each_sampler = pytest.mark.parametrize("name", SAMPLERS)
 
 
-@pytest.fixture(scope="module", params=SAMPLERS)
-def engine(request: pytest.FixtureRequest, tiny_folder: Path) -> Engine:
-    built: Engine = SAMPLERS[request.param](type=request.param, **SETTINGS[request.param]).build(
-        tiny_folder
-    )
-    return built
+@pytest.fixture(scope="module")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny policy with random weights, its head as wide as the narrowest that vLLM takes."""
+    config = tiny.Config(type="tiny", digits=3, hidden_size=32, layers=1, heads=1, steps=0)
+    return config.build().prepare(tmp_path_factory.mktemp("models"), lambda done, total: None)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest, tiny_folder: Path) -> Iterator[Engine]:
+    name = request.param
+    with serving(str(tiny_folder)) as server:
+        servers = {"urls": [server.url]} if name == "openai" else {}
+        built: Engine = SAMPLERS[name](type=name, **SETTINGS[name] | servers).build(tiny_folder)
+        yield built
+        built.close()
+
+
+def needs_determinism(engine: Engine) -> None:
+    if not engine.deterministic:
+        pytest.skip(f"{engine.name} does not promise it")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +105,7 @@ def test_an_engine_says_who_it_is(engine: Engine, tiny_folder: Path) -> None:
     assert engine.name in SAMPLERS
     assert engine.version and engine.dtype
     assert engine.weight_version == str(model_id_of(tiny_folder))
-    assert engine.deterministic
+    assert engine.deterministic == (engine.name not in ("vllm", "openai"))
 
 
 def test_every_request_is_answered_by_its_id(engine: Engine, requests: list[Request]) -> None:
@@ -97,6 +121,7 @@ def test_no_request_is_no_reply(engine: Engine) -> None:
 def test_what_a_slot_says_does_not_depend_on_its_batch(
     engine: Engine, requests: list[Request], sampling: SamplingConfig
 ) -> None:
+    needs_determinism(engine)
     together = said(engine.sample(requests, sampling))
     shuffled = Random(0).sample(requests, len(requests))
     alone = [reply for request in requests for reply in engine.sample([request], sampling)]
@@ -107,6 +132,7 @@ def test_what_a_slot_says_does_not_depend_on_its_batch(
 def test_the_same_seeds_say_the_same_again(
     engine: Engine, requests: list[Request], tiny_folder: Path
 ) -> None:
+    needs_determinism(engine)
     once = said(engine.sample(requests, WARM))
     assert said(engine.sample(requests, WARM)) == once
     fresh = SAMPLERS[engine.name](type=engine.name, **SETTINGS[engine.name]).build(tiny_folder)
