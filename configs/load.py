@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From YAML and `key=value` to a checked config: defaults < file < command line.
+"""From YAML and `key=value` to a checked config: defaults < used files < file < command line.
 
 Every fault is one ConfigError line with the field, the value, what is allowed and the fix.
 """
 
 import difflib
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -13,51 +12,23 @@ from typing import Any, cast, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from configs.files import FOLDER, Loader, read
 from configs.schema import Config
 from stages.errors import ConfigError
 from stages.settings import Settings, is_operational
 
 NOT_BUILT = {
-    "task": {
-        "jsonl": "tasks from files",
-        "reasoning_gym": "generated tasks",
-        "gsm8k": "tasks from files",
-        "math": "a verifier for LaTeX answers",
-        "humaneval": "a sandbox and a code verifier",
-        "mbpp": "a sandbox and a code verifier",
-    },
     "verifier": {
         "math": "a verifier for LaTeX answers",
         "code": "a sandbox",
     },
-    "sampler": {"vllm": "a vLLM environment", "openai": "a client for servers"},
     "update.updater": {
         "dpo": "preference pairs",
         "kto": "preference pairs",
         "grpo": "rollout groups",
         "command": "updaters that run a command",
     },
-    "policy": {"hub": "policies from a hub", "gguf": "GGUF files", "lora": "adapters"},
 }
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.1 reads 1e-4 as text and takes the last of two equal keys: this one does neither."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise yaml.YAMLError(f"key {twice!r} stands twice: keep one")
-        return super().construct_mapping(node, deep)
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: list(resolvers) for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)
 
 
 def load(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -68,12 +39,7 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
         raise ConfigError(
             f"config {path} is not a file{hint}: name a YAML file such as configs/star.yaml"
         )
-    try:
-        values = yaml.load(path.read_text(), _Loader)
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"config {path} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(values, dict):
-        raise ConfigError(f"config {path} holds {type(values).__name__}, not keys and values")
+    values = read(path)
     for override in overrides:
         apply(values, override)
     return check(values)
@@ -93,7 +59,7 @@ def apply(values: dict[str, Any], override: str) -> None:
     if not equals or not key:
         raise ConfigError(f"{override!r} is not key=value: write for example update.steps.first=50")
     try:
-        value = yaml.load(text, _Loader)
+        value = yaml.load(text, Loader)
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{key}: {text[:60]!r} is not a YAML value: quote it") from error
     *parents, last = key.split(".")
@@ -163,6 +129,8 @@ def _unknown_part(path: list[str], first: Any, context: dict[str, Any]) -> str:
         return f"{section}.type: {given!r} is not built yet (it needs {needs}); allowed: {allowed}"
     near = difflib.get_close_matches(str(given), allowed.split(", "), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
+    if section == "task" and (FOLDER / "tasks" / f"{given}.yaml").is_file():
+        hint = f"; it is a recipe: write `use: tasks/{given}` in the config"
     return f"{section}.type: {given!r} is unknown; allowed: {allowed}{hint}"
 
 

@@ -84,6 +84,16 @@ class Config(Settings):
     evaluate: EvaluateConfig = EvaluateConfig()
     gates: GatesConfig = GatesConfig()
 
+    @field_validator("verifier", mode="before")
+    @classmethod
+    def _answers_are_checked(cls, given: Any) -> Any:
+        if given in ("none", {"type": "none"}):
+            raise ValueError(
+                "'none' checks no answer, so nothing can be learned from it: write a section such "
+                "as {type: numeric}"
+            )
+        return given
+
     @field_validator("keep", mode="before")
     @classmethod
     def _keep_is_a_rule(cls, given: Any) -> Any:

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks: one file each, one line here."""
 
-from stages.tasks import addition
-from stages.tasks.base import Demonstration, Split, Task
+from typing import Annotated
 
-TaskConfig = addition.Config
+from pydantic import Field
 
-__all__ = ["Demonstration", "Split", "Task", "TaskConfig", "addition"]
+from stages.tasks import addition, jsonl
+from stages.tasks.base import Demonstration, LeftOut, Split, Task
+
+TaskConfig = Annotated[addition.Config | jsonl.Config, Field(discriminator="type")]
+
+__all__ = ["Demonstration", "LeftOut", "Split", "Task", "TaskConfig", "addition", "jsonl"]

@@ -24,7 +24,7 @@ from pydantic import Field
 from stages import ids
 from stages.rows import Problem, PromptSet
 from stages.settings import Settings
-from stages.tasks.base import Demonstration, Split, Task
+from stages.tasks.base import Demonstration, LeftOut, Split, Task
 
 PLACES = "abcdefghijklmnopqrst"
 PLAIN = "{question}="
@@ -145,6 +145,9 @@ class Addition:
         """All 55 sums of length 1, whatever their split: its dev split alone is small."""
         sums = [(a, b) for a in range(10) for b in range(a, 10)]
         return {"difficulty=1 (all)": [_problem(a, b) for a, b in sums]}
+
+    def left_out(self) -> Sequence[LeftOut]:
+        return ()
 
     def _some(self, length: int, split: Split, count: int, salt: int = 0) -> list[Problem]:
         found = pairs(length, split, self._config.seed + salt)

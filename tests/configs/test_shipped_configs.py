@@ -9,11 +9,11 @@ import pytest
 from configs.load import check, load
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs"
-# Prompt and launch files, where there are any, are no run configs.
+# Files that others `use`, and prompt and launch files, are no run configs.
 SHIPPED = sorted(
     path
     for path in FOLDER.rglob("*.yaml")
-    if not {"prompts", "launch"} & set(path.relative_to(FOLDER).parts)
+    if not {"tasks", "prompts", "launch"} & set(path.relative_to(FOLDER).parts)
 )
 
 

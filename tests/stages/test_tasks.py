@@ -2,6 +2,7 @@
 """Every task through the same cases. A new one needs a line in SETTINGS."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,15 @@ from stages.rows import Problem
 from stages.tasks import Split, Task
 from stages.verifiers import exact
 
+DATA = Path(__file__).parent / "tasks" / "data"
+
 TASKS = in_folder(tasks)
 SETTINGS: dict[str, dict[str, Any]] = {
     "addition": {"digits": 3, "train": 200, "held_out": 20, "demonstrations": 30},
+    "jsonl": {
+        "files": {"train": str(DATA / "sums.jsonl"), "test": str(DATA / "sums_test.jsonl")},
+        "columns": {"rationale": "worked"},
+    },
 }
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 EXACT = exact.Config(type="exact").build()
