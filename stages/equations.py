@@ -50,11 +50,9 @@ def _equations(text: str) -> Iterator[tuple[str, bool]]:
         for found in annotations or _plain(line):
             written = _arithmetic(found)
             equation = "".join(written.split())
-            sides = None if _APART.search(written) else _sides(equation)
-            if annotations:
-                yield equation, sides is not None and len(sides) > 1 and len(set(sides)) == 1
-            elif sides is not None and len(sides) > 1 and re.search(r"[0-9)%][-+*/]", equation):
-                yield equation, len(set(sides)) == 1
+            sides = [] if _APART.search(written) else _sides(equation)
+            if annotations or (len(sides) > 1 and re.search(r"[0-9)%][-+*/]", equation)):
+                yield equation, len(sides) > 1 and len(set(sides)) == 1 and None not in sides
 
 
 def _arithmetic(text: str) -> str:
@@ -94,12 +92,14 @@ def _unwrapped(part: str) -> str:
     return part[:-1] if part.endswith(")") and closed > opened else part
 
 
-def _sides(equation: str) -> list[Fraction] | None:
-    """The values of an equation's sides; None where one of them is no arithmetic."""
+def _sides(equation: str) -> list[Fraction | None]:
+    """The values of an equation's sides, None for n/0; empty where a side is no arithmetic."""
     if len(equation) > MAX_CHARS:
-        return None
-    values = [_Reader(side).value() for side in equation.split("=")]
-    return None if None in values else [value for value in values if value is not None]
+        return []
+    try:
+        return [_Reader(side).value() for side in equation.split("=")]
+    except ValueError:
+        return []
 
 
 class _Reader:
@@ -109,14 +109,14 @@ class _Reader:
         self.text = text
         self.at = 0
         self.depth = 0
+        self.undefined = False
 
     def value(self) -> Fraction | None:
-        """The value of the whole text, or None."""
-        try:
-            value = self._sum()
-        except (ValueError, ZeroDivisionError):
-            return None
-        return value if self.at == len(self.text) else None
+        """The value of the whole text, None where it divides by 0; ValueError for other text."""
+        value = self._sum()
+        if self.at < len(self.text):
+            raise ValueError("text is left over")
+        return None if self.undefined else value
 
     def _take(self, signs: str) -> str:
         sign = self.text[self.at : self.at + 1]
@@ -136,6 +136,8 @@ class _Reader:
         value = self._signed()
         while sign := self._take("*/"):
             factor = self._signed()
+            if sign == "/" and factor == 0:
+                self.undefined, factor = True, Fraction(1)
             value = value * factor if sign == "*" else value / factor
         return value
 

@@ -11,7 +11,15 @@ from stage_rows import STEP, a_problem, a_prompt, a_trajectory
 from stages.mix import Candidate, Mix, MixConfig, mix
 
 ALL = MixConfig(dedup="none", seed_rows=99)
-TEXTS = ["1+2=12;#12", "1+2 = 12;#12", "1+2=12;#12 ", "other;#12", "#12"]
+TEXTS = [
+    "1+2=12;#12",
+    "1+2 = 12;#12",
+    "1+2=12;#12 ",
+    "other;#12",
+    "#12",
+    "1+11=12;#12",
+    "so 1+11=12 #12",
+]
 ORIGINS = {
     "round": ["self"],
     "rationalized": ["rationalized"],
@@ -58,7 +66,8 @@ configs = st.builds(
     MixConfig,
     seed_rows=st.integers(0, 3),
     cap_per_problem=st.none() | st.integers(1, 3),
-    dedup=st.sampled_from(["none", "exact", "normalised"]),
+    dedup=st.sampled_from(["none", "exact", "normalised", "equations"]),
+    check_equations=st.booleans(),
     max_rationalized_share=st.none() | st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.75, 1.0]),
     max_tokens=st.none() | st.integers(1, 60),
 )

@@ -11,6 +11,7 @@ from stage_rows import STEP, a_problem, a_prompt
 
 from stages import ids
 from stages.mix import MixConfig, loss_tokens, mix, rationalized_share
+from stages.settings import identity_json
 
 
 def test_what_may_not_train_says_why() -> None:
@@ -43,6 +44,77 @@ def test_dedup(dedup: Any, kept: int) -> None:
     why = reasons(found, MixConfig(dedup=dedup))
     assert why.count("kept") == kept and why[3] == "kept"
     assert set(why) <= {"kept", "duplicate"}
+
+
+def test_one_answer_is_kept_for_each_list_of_equations_of_a_problem() -> None:
+    found = [
+        a_candidate("She has 1 + 11 = 12. #12"),
+        a_candidate("so 1+11=12 #12", slot=1),
+        a_candidate("11+1=12 #12", slot=2),
+        a_candidate("1+10=11\n11+1=12 #12", slot=3),
+        a_candidate("<<1+11=12>> #12", slot=4),
+        a_candidate("1+11=12 #12", slot=5, problem=2),
+        a_candidate("no work #12", slot=6),
+        a_candidate("none either #12", slot=7),
+    ]
+    why = reasons(found, MixConfig(dedup="equations"))
+    assert Counter(why[n] for n in (0, 1, 4)) == {"kept": 1, "duplicate": 2}
+    assert [why[n] for n in (2, 3, 5)] == ["kept"] * 3
+    assert Counter(why[6:]) == {"kept": 1, "duplicate": 1}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_equal_equations_the_answer_farthest_from_those_kept_stays(seed: int) -> None:
+    # a worked example is tried last: of two like it the kept answer of this round decides
+    found = [
+        a_candidate("1+11=12 #12"),
+        a_candidate("1 + 11 = 12 #12 ", slot=1, source="earlier", problem=2),
+        a_candidate("6+6=12 #12", slot=2, source="earlier"),
+        a_candidate("Twice six: 6+6=12 #12", slot=3, source="earlier"),
+        a_candidate("6 + 6=12 #12", slot=4, source="earlier"),
+    ]
+    why = reasons(found, MixConfig(dedup="equations"), seed)
+    assert why == ["kept", "kept", "duplicate", "kept", "duplicate"]
+
+
+def test_of_equal_equations_the_source_that_comes_first_is_kept() -> None:
+    found = [
+        a_candidate("2+10=12 #12", slot=0),
+        a_candidate("a long and other way: 1+11=12 #12", slot=1, source="earlier"),
+        a_candidate("1+11=12 #12", slot=2),
+    ]
+    assert reasons(found, MixConfig(dedup="equations")) == ["kept", "duplicate", "kept"]
+
+
+def test_answers_that_may_not_train_take_no_place_of_their_equations() -> None:
+    found = [
+        a_candidate("1+11=12 #12"),
+        a_candidate("5+7=12 #12", slot=2, status="wrong"),
+        a_candidate("the long way: 5+7=12 #12", slot=3, finish_reason="length"),
+        a_candidate("5+7=12#12", slot=4),
+    ]
+    why = reasons(found, MixConfig(dedup="equations"))
+    assert why == ["kept", "wrong", "truncated", "kept"]
+
+
+def test_false_equations_are_left_out_where_asked() -> None:
+    found = [
+        a_candidate("1+11=12 #12"),
+        a_candidate("1+10=12 #12", slot=1),
+        a_candidate("1+10=12 #13", slot=2, status="wrong"),
+        a_candidate("worked: <<1+1=3>> #12", slot=3, source="seed"),
+        a_candidate("no work #12", slot=4),
+    ]
+    asked = MixConfig(dedup="none", seed_rows=9, check_equations=True)
+    assert reasons(found, asked) == ["kept", "false_equation", "wrong", "false_equation", "kept"]
+    assert reasons(found, ALL) == ["kept", "kept", "wrong", "kept", "kept"]
+
+
+def test_a_mix_that_checks_no_equations_is_the_mix_it_was() -> None:
+    plain = identity_json(MixConfig())
+    assert "check_equations" not in plain
+    assert identity_json(MixConfig(check_equations=False)) == plain
+    assert '"check_equations":true' in identity_json(MixConfig(check_equations=True))
 
 
 def test_of_duplicates_the_one_of_this_round_is_kept() -> None:

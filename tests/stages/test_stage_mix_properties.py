@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from stage_candidates import ALL, candidates, configs, kept_of, reasons
 from stage_rows import PROMPT_SET, STEP, a_problem, a_prompt, a_trajectory
 
+from stages.equations import equation_key, equations_hold
 from stages.mix import Candidate, MixConfig, mix
 from stages.rationalize import audit, template_marks
 from stages.verifiers import exact
@@ -62,6 +63,11 @@ def test_bounds_hold(found: list[Candidate], config: MixConfig) -> None:
     if config.dedup == "exact":
         texts = [(c.trajectory.problem_id, c.trajectory.token_ids) for c in kept]
         assert len(set(texts)) == len(texts)
+    if config.dedup == "equations":
+        keys = [(c.trajectory.problem_id, equation_key(c.trajectory.completion)) for c in kept]
+        assert len(set(keys)) == len(keys)
+    if config.check_equations:
+        assert all(equations_hold(c.trajectory.completion) for c in kept)
 
 
 @given(candidates(), configs)
