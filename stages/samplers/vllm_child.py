@@ -168,7 +168,6 @@ class Server:
 def load(inbox: Inbox, speaker: Speaker) -> Any:
     """Say the field names, be told the arguments, load; None where that failed and was said."""
     try:
-        import torch
         import vllm
         from vllm.engine.arg_utils import EngineArgs
         from vllm.platforms import current_platform
@@ -176,7 +175,7 @@ def load(inbox: Inbox, speaker: Speaker) -> Any:
     except ImportError as error:
         return speaker.fail("environment", error)
     names = [field.name for field in fields(EngineArgs)]
-    speaker.say(fields=names, version=vllm.__version__, torch=torch.__version__)
+    speaker.say(fields=names, version=vllm.__version__)
     given = inbox.get()["load"]
     if current_platform.is_cpu():
         # one process less to start; a part of the memory that does not depend on what is free
