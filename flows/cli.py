@@ -14,6 +14,7 @@ from flows.commands.doctor import doctor
 from flows.commands.export import export
 from flows.commands.gc import gc
 from flows.commands.import_ import import_
+from flows.commands.init import init
 from flows.commands.lineage import lineage
 from flows.commands.report import report
 from flows.commands.run import run
@@ -35,7 +36,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(run, status, report, samples, sql, snapshot, import_, export, verify),
-    *(doctor, gc),
+    *(doctor, gc, init),
 )
 for command in COMMANDS:
     app.command(command.__name__.rstrip("_"))(command)

@@ -50,14 +50,14 @@ def choose(option: str, given: str, allowed: Sequence[str]) -> str:
     raise ConfigError(f"{option}: {given!r} is unknown; allowed: {', '.join(allowed)}{hint}")
 
 
-def check_name(name: str) -> str:
+def check_name(name: str, option: str = "--name") -> str:
     """A run's name becomes a folder: letters, digits, dot, dash and underscore."""
     import re
 
     fits = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name)
     if not fits or name == "models" or name.endswith(RESERVED):
         raise ConfigError(
-            f"--name: {name!r} is not allowed: use up to 100 letters, digits, '.', '-' or '_', "
+            f"{option}: {name!r} is not allowed: use up to 100 letters, digits, '.', '-' or '_', "
             "starting with a letter or digit, not ending in .duckdb, .wal or .tmp, and not 'models'"
         )
     return name
