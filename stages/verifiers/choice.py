@@ -33,7 +33,7 @@ _BARE_END = (
     rf"|{_RIGHT})"
 )
 _LETTER = (
-    rf"{_OPEN}(?:(?:option|choice|letter)\s{{1,9}}{_OPEN})?(?<![^\W_])"
+    rf"{_OPEN}(?:(?:option|choice|letter)\s{{1,9}}{_OPEN})?"
     rf"(?P<letter>[A-Za-z])(?:[*_`$]{{0,3}}[)\]}}]{{1,2}}|[*_`$]{{1,3}}|[.:](?=\s|$)|{_BARE_END})"
     r"[*_`$.)\]}]{0,4}"
 )

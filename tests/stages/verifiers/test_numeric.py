@@ -65,6 +65,7 @@ def test_these_spellings_are_the_reference(reference: str, answers: list[str]) -
         ("5", ["5 million", "5 Millionen", "5 dozen", "5k", "5 k", "5bn", "5 hundred", "5M x"]),
         ("5", ["5 and a half", "5 halves", "5 squared", "5x", "5 y", "5e", "5 factorial", "5 pi"]),
         ("5", ["5 ft 3 in", "five", "about 5", "~", "5?", "5 (five)", "--5", "+-5", "5 times 3"]),
+        ("5", ["5 plus three", "5 minus one", "5 through nine", "5 not", "5 thrice", "5 two"]),
         # units that contradict, and percentages
         ("5 km", ["5 miles", "5 m", "$5", "5%"]),
         ("$18", ["18 cents", "€18", "18%"]),
@@ -175,7 +176,9 @@ def test_the_last_number_is_taken_whole(completion: str) -> None:
     assert LAST.judge("1.5", "That makes 1 1/2 cups.").status == "correct"
 
 
-@pytest.mark.parametrize("reference", ["", "twelve", "12 or 13", "1,2", "1/0", "9" * 300, "12 = x"])
+@pytest.mark.parametrize(
+    "reference", ["", "twelve", "12 or 13", "1,2", "1/0", "9" * 300, "12 = x", "1e1001"]
+)
 def test_a_reference_that_is_no_number_is_our_fault(reference: str) -> None:
     for completion in ("#### 12", "", f"#### {reference}"):
         found = NUMERIC.judge(reference, completion)
