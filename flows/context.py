@@ -10,7 +10,12 @@ from configs.schema import Config
 from flows.screen import Screen
 from stages.errors import StoreError
 from stages.ids import Id
-from stages.policies.checkpoint import context_length, is_complete, load_tokenizer
+from stages.policies.checkpoint import (
+    context_length,
+    is_complete,
+    load_tokenizer,
+    model_id_of,
+)
 from stages.rows import Model, PromptSet
 from stages.samplers.base import Engine
 from stages.tasks import Task
@@ -61,7 +66,7 @@ class Run:
         return load_tokenizer(self.base_folder)
 
     def checkpoint(self, model_id: Id) -> Path:
-        """The folder of a model of the store."""
+        """The folder of a model of the store; StoreError where it does not hold that model."""
         with self.store.transaction() as tx:
             (model,) = tx.rows(Model, "model_by_id", model_id=model_id)
             freed = tx.ask("freed_last", model=str(model_id))
@@ -75,6 +80,14 @@ class Run:
             raise StoreError(
                 f"checkpoint {folder} is missing or torn, and this run needs it: put it back, "
                 "or start a run under another --name"
+            )
+        if model.origin == "outside" and not folder.is_dir():
+            folder = self.base_folder
+        found = model_id_of(folder) if (folder / "config.json").is_file() else "no model"
+        if found != model_id:
+            raise StoreError(
+                f"checkpoint {folder} holds {found}, and this run needs model {model_id}: its "
+                "files were changed or replaced; put them back, or start a run under another --name"
             )
         return folder
 

@@ -90,10 +90,10 @@ def _fault(model: Model, folder: Path) -> str:
     marked = (folder / MARKER).exists()
     if model.origin == "update" and not marked:
         return f"its folder has no {MARKER} marker"
-    if marked and not is_complete(folder):
+    if marked and not is_complete(folder, anew=True):
         return f"files are missing, or have another size or hash than {MARKER} says"
     try:
-        found = model_id_of(folder)
+        found = model_id_of(folder, anew=True)
     except (OSError, ValueError, AttributeError) as error:
         return f"its folder cannot be read ({error})"
     return "" if found == model.model_id else f"its folder holds model {found}"

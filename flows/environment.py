@@ -2,7 +2,8 @@
 """The process environment a run needs, set before Prefect or a model library is imported.
 
 Prefect keeps its database beside the store and starts its own server for as long as the run
-lasts. Nothing reports home, nothing is looked up on a hub, and children never import from the
+lasts. Nothing reports home, nothing is looked up on a hub (a `hub` policy downloads its commit in
+a child process of its own, unless the user set HF_HUB_OFFLINE), and children never import from the
 folder they were started in.
 """
 
@@ -11,6 +12,7 @@ import warnings
 from pathlib import Path
 
 from stages.errors import ConfigError
+from stages.policies.hub import OFFLINE, OFFLINE_BY_DEFAULT
 
 _ALWAYS = {
     "DO_NOT_TRACK": "1",
@@ -19,7 +21,7 @@ _ALWAYS = {
     "PYTHONSAFEPATH": "1",
 }
 _DEFAULTS = {
-    "HF_HUB_OFFLINE": "1",
+    OFFLINE: "1",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
@@ -39,6 +41,8 @@ def settle(store: Path) -> None:
             "be written, with --store or STARLOOP_STORE"
         ) from error
     os.environ.update(_ALWAYS)
+    if OFFLINE not in os.environ:
+        os.environ[OFFLINE_BY_DEFAULT] = "1"
     for name, value in {**_DEFAULTS, "PREFECT_HOME": str(store.parent / ".prefect")}.items():
         os.environ.setdefault(name, value)
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Round 0: the base's model row, and the task's worked examples as verified seed rows."""
 
+from pathlib import Path
+
 from flows.commit import Done, Output, Workspace, once
-from flows.context import Round
+from flows.context import Round, Run
 from flows.steps.base import judge, step, training_prompts, verifier_id
 from stages import ids
 from stages.errors import TaskDataError
+from stages.policies import lora
 from stages.policies.checkpoint import model_row
 from stages.rows import (
     Model,
@@ -51,7 +54,7 @@ def _make(r: Round, space: Workspace) -> Output:
         )
     return Output(
         [
-            (Model, [model_row(run.base_folder, "outside", run.store.folder)]),
+            (Model, _models(run)),
             (Problem, problems),
             (PromptSet, [run.prompts]),
             (Prompt, prompts),
@@ -66,6 +69,14 @@ def _make(r: Round, space: Workspace) -> Output:
             "verdict": [row.verdict_id for row in verdicts],
         },
     )
+
+
+def _models(run: Run) -> list[Model]:
+    """The base's row, after that of the model it is an adapter of."""
+    policy = run.config.policy
+    below = [Path(policy.base).expanduser()] if isinstance(policy, lora.Config) else []
+    folders = [*below, run.base_folder]
+    return [model_row(folder, "outside", run.store.folder) for folder in folders]
 
 
 def _seed_trajectory(r: Round, prompt: Prompt, completion: str, place: int) -> Trajectory:

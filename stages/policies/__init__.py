@@ -5,9 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stages.policies import folder, tiny
+from stages.policies import folder, gguf, hub, lora, tiny
 from stages.policies.base import Policy
 
-PolicyConfig = Annotated[tiny.Config | folder.Config, Field(discriminator="type")]
+PolicyConfig = Annotated[
+    tiny.Config | folder.Config | hub.Config | gguf.Config | lora.Config,
+    Field(discriminator="type"),
+]
 
-__all__ = ["Policy", "PolicyConfig", "folder", "tiny"]
+__all__ = ["Policy", "PolicyConfig", "folder", "gguf", "hub", "lora", "tiny"]

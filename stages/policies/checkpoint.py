@@ -3,24 +3,28 @@
 
 A checkpoint is an ordinary Hugging Face folder. Its id hashes what makes the model: weights,
 tokenizer, chat template and config, never a path. It counts only with its COMPLETE marker,
-which lists every file's size and hash and is written last.
+which lists every file's size and hash and is written last. The id of a merged adapter hashes its
+base's id and the adapter's files, which its note `merged.json` lists, for as long as the folder
+holds what was merged.
 """
 
-import hashlib
 import json
 import os
 import shutil
-from functools import lru_cache
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from stages.errors import ConfigError, UpdaterError
 from stages.ids import Id, hash_text, mint
+from stages.policies.hashes import file_hashes
 from stages.rows import Model
 from stages.settings import canonical
 from stages.shards import sync_folder
 
 MARKER = "COMPLETE"
+MERGED = "merged.json"
+_INDEX = "model.safetensors.index.json"
 _TOKENIZER = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -30,30 +34,45 @@ _TOKENIZER = (
 _VOLATILE = ("transformers_version", "_name_or_path")
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def model_id_of(folder: Path, *, anew: bool = False) -> Id:
+    """The content id of a checkpoint folder; `anew` reads files whose hashes are remembered."""
+    content = _content(folder, anew)
+    note = _merged(folder)
+    return mint("m", content if note.get("content") != content else _adapter_hash(note))
 
 
-def model_id_of(folder: Path) -> Id:
-    """The content id of a checkpoint folder."""
+def _content(folder: Path, anew: bool = False) -> str:
+    """SHA-256 over config, weights, tokenizer and chat template."""
     parts = [f"config.json={hash_text(canonical(_config(folder)))}"]
     named = [folder / name for name in _TOKENIZER if (folder / name).exists()]
-    for path in sorted([*folder.glob("*.safetensors"), *named]):
-        stat = path.stat()
-        parts.append(f"{path.name}={_cached_hash(path, stat.st_size, stat.st_mtime_ns)}")
-    return mint("m", hash_text(",".join(parts)))
+    paths = sorted([*folder.glob("*.safetensors"), *named])
+    hashes = file_hashes(paths, anew=anew)
+    parts += [f"{path.name}={found}" for path, found in zip(paths, hashes, strict=True)]
+    return hash_text(",".join(parts))
 
 
 def tokenizer_hash(folder: Path) -> str:
     """SHA-256 over the tokenizer and chat template of a checkpoint folder."""
     named = [folder / name for name in _TOKENIZER if (folder / name).exists()]
-    return hash_text(",".join(f"{path.name}={_sha256(path)}" for path in named))
+    hashes = file_hashes(named)
+    return hash_text(",".join(f"{p.name}={h}" for p, h in zip(named, hashes, strict=True)))
 
 
-@lru_cache(maxsize=256)
-def _cached_hash(path: Path, size: int, mtime_ns: int) -> str:
-    return _sha256(path)
+def note_merged(folder: Path, base: Id, adapter: Mapping[str, str]) -> None:
+    """Write down what a merged checkpoint was made of: base id, and the adapter's file hashes."""
+    note = {"base_model_id": str(base), "adapter": dict(adapter), "content": _content(folder)}
+    (folder / MERGED).write_text(json.dumps(note, indent=1))
+
+
+def _merged(folder: Path) -> dict[str, Any]:
+    """The note of a merged checkpoint; empty where there is none."""
+    path = folder / MERGED
+    found = json.loads(path.read_text()) if path.exists() else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _adapter_hash(note: dict[str, Any]) -> str:
+    return hash_text(canonical({key: note[key] for key in ("base_model_id", "adapter")}))
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -65,12 +84,14 @@ def model_row(folder: Path, origin: Any, relative_to: Path) -> Model:
     """The store's row for a checkpoint folder; its path is written relative where it can be."""
     architectures = _config(folder).get("architectures") or ["unknown"]
     inside = folder.is_relative_to(relative_to)
+    model_id, note = model_id_of(folder), _merged(folder)
+    adapted = bool(note) and model_id == mint("m", _adapter_hash(note))
     return Model(
-        model_id=model_id_of(folder),
+        model_id=model_id,
         origin=origin,
         architecture=architectures[0],
         parameters=parameters(folder),
-        base_model_id=None,
+        base_model_id=Id(note["base_model_id"]) if adapted else None,
         path=str(folder.relative_to(relative_to) if inside else folder.resolve()),
     )
 
@@ -80,11 +101,42 @@ def parameters(folder: Path) -> int:
     from math import prod
 
     total = 0
-    for path in folder.glob("*.safetensors"):
+    for path in weight_files(folder):
         with path.open("rb") as file:
             header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         total += sum(prod(t["shape"]) for name, t in header.items() if name != "__metadata__")
     return total
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files that transformers loads: one, or the shards that the index names."""
+    single, index = folder / "model.safetensors", folder / _INDEX
+    if single.exists() or not index.exists():
+        return [single] if single.exists() else sorted(folder.glob("*.safetensors"))
+    return [folder / n for n in sorted(set(json.loads(index.read_text())["weight_map"].values()))]
+
+
+def lacking(folder: Path) -> str | None:
+    """What keeps a folder from being a checkpoint, with the fix; None where nothing does."""
+    if not (folder / "config.json").is_file():
+        return (
+            "is no checkpoint folder (config.json is missing): name a folder with config.json, "
+            "*.safetensors and tokenizer.json"
+        )
+    try:
+        weights = weight_files(folder)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"has a broken {_INDEX} ({error}): get that file again"
+    absent = [path.name for path in weights if not path.is_file()]
+    if absent:
+        return f"lacks {absent[0]}, which {_INDEX} names: get the whole model"
+    pickled = sorted(path.name for path in folder.glob("pytorch_model*.bin"))
+    if not weights and pickled:
+        return (
+            f"has {pickled[0]} but no *.safetensors: pickled weights may run code as they are "
+            "read; load the model once and save it with save_pretrained"
+        )
+    return None if weights else "has no *.safetensors: save the weights with save_pretrained"
 
 
 def context_length(folder: Path) -> int | None:
@@ -102,8 +154,8 @@ def mark_complete(folder: Path) -> None:
         with path.open("rb") as file:
             os.fsync(file.fileno())
     listing = {
-        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": _sha256(path)}
-        for path in files
+        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": found}
+        for path, found in zip(files, file_hashes(files), strict=True)
     }
     partial = folder / f"{MARKER}.tmp"
     with partial.open("w") as file:
@@ -114,15 +166,21 @@ def mark_complete(folder: Path) -> None:
     sync_folder(folder)
 
 
-def is_complete(folder: Path) -> bool:
-    """Whether a folder has its marker and every file the marker lists, whole."""
+def is_complete(folder: Path, *, anew: bool = False) -> bool:
+    """Whether a folder has its marker and every file the marker lists, whole.
+
+    `anew` reads files whose hashes are remembered.
+    """
     try:
         listing = json.loads((folder / MARKER).read_text())
-        return bool(listing) and all(
-            (folder / name).stat().st_size == entry["bytes"]
-            and _sha256(folder / name) == entry["sha256"]
-            for name, entry in listing.items()
-        )
+        paths = [folder / name for name in listing]
+        if any(
+            path.stat().st_size != listing[n]["bytes"]
+            for n, path in zip(listing, paths, strict=True)
+        ):
+            return False
+        found = file_hashes(paths, anew=anew)
+        return bool(listing) and found == [entry["sha256"] for entry in listing.values()]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
@@ -154,6 +212,12 @@ def publish(draft: Path, models: Path) -> Path:
 def load_tokenizer(folder: Path) -> Any:
     """The tokenizer of a checkpoint; ConfigError where it lacks one, or an end or pad token."""
     if not (folder / "tokenizer.json").exists():
+        sentencepiece = [n for n in ("tokenizer.model", "spiece.model") if (folder / n).exists()]
+        if sentencepiece:
+            raise ConfigError(
+                f"policy {folder} has {sentencepiece[0]} but no tokenizer.json: load it once with "
+                "AutoTokenizer, which converts it, and save it with save_pretrained"
+            )
         raise ConfigError(
             f"policy {folder} has no tokenizer.json: save the tokenizer into the folder "
             "(tokenizer.save_pretrained), a policy is weights and tokenizer together"

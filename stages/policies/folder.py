@@ -7,7 +7,7 @@ from typing import Literal
 
 from stages.errors import ConfigError
 from stages.policies.base import Policy, Progress
-from stages.policies.checkpoint import load_tokenizer
+from stages.policies.checkpoint import lacking, load_tokenizer
 from stages.settings import Settings, operational
 
 
@@ -23,21 +23,15 @@ class Config(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A checkpoint that somebody else made."""
+    """A checkpoint that somebody else made; `field` names it in messages."""
 
     path: Path
+    field: str = "policy.path"
 
     def check(self) -> None:
-        if not (self.path / "config.json").is_file():
-            raise ConfigError(
-                f"policy.path: {self.path} is no checkpoint folder (config.json is missing): "
-                "name a folder with config.json, *.safetensors and tokenizer.json"
-            )
-        if not list(self.path.glob("*.safetensors")):
-            raise ConfigError(
-                f"policy.path: {self.path} has no *.safetensors: save the weights with "
-                "save_pretrained"
-            )
+        fault = lacking(self.path)
+        if fault is not None:
+            raise ConfigError(f"{self.field}: {self.path} {fault}")
         load_tokenizer(self.path)
 
     def prepare(self, models: Path, progress: Progress) -> Path:

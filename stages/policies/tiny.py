@@ -8,10 +8,7 @@ and without hints, and on ten examples of each longer length: the few-shot examp
 training belongs to the policy, not to a run: the base's model row has origin `outside`.
 """
 
-import json
-import os
 import random
-import shutil
 import string
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +19,7 @@ from pydantic import Field
 from stages.errors import ConfigError
 from stages.ids import hash_text
 from stages.policies.base import Policy, Progress
-from stages.policies.checkpoint import is_complete, publish
+from stages.policies.made import made_once
 from stages.settings import Settings, identity_json
 from stages.tasks import addition
 
@@ -71,22 +68,13 @@ class Tiny:
             )
 
     def prepare(self, models: Path, progress: Progress) -> Path:
-        models.mkdir(parents=True, exist_ok=True)
         key = hash_text(f"{RECIPE}|{identity_json(self.config)}")[:16]
-        pointer = models / f"tiny-{key}.json"
-        if pointer.exists():
-            folder = models / str(json.loads(pointer.read_text())["model_id"])
-            if is_complete(folder):
-                return folder
-        draft = models / f"tiny-{key}.{os.getpid()}.tmp"
-        shutil.rmtree(draft, ignore_errors=True)
-        _train_base(self.config, progress).save_pretrained(draft)
-        write_tokenizer(draft)
-        folder = publish(draft, models)
-        partial = pointer.with_suffix(f".{os.getpid()}.tmp")
-        partial.write_text(json.dumps({"model_id": folder.name}))
-        partial.rename(pointer)
-        return folder
+
+        def make(draft: Path) -> None:
+            _train_base(self.config, progress).save_pretrained(draft)
+            write_tokenizer(draft)
+
+        return made_once(models, f"tiny-{key}", make)
 
 
 def write_tokenizer(folder: Path) -> None:

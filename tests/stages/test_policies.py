@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every policy through the same cases. A new one needs a line in `settings_of`."""
+"""Every policy through the same cases. A new one needs a line in `files`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import huggingface_hub
 import pytest
 from plug_ins import in_folder, in_union, type_of
+from policy_files import COMMIT, write_adapter, write_gguf, write_hub_cache
 from pydantic import ValidationError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -22,16 +25,35 @@ TRAINED = {
     "digits": 2, "hidden_size": 16, "layers": 1, "heads": 1, "steps": 3, "batch_size": 4,
     "two_digit_examples": 20, "warmup_steps": 1,
 }  # fmt: skip
+SETTINGS: dict[str, dict[str, Any]] = {}
 each_policy = pytest.mark.parametrize("name", POLICIES)
 
 
-def settings_of(name: str, tiny_folder: Path) -> dict[str, Any]:
-    settings: dict[str, dict[str, Any]] = {"tiny": TRAINED, "folder": {"path": str(tiny_folder)}}
-    return settings[name]
+@pytest.fixture(scope="module", autouse=True)
+def files(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What `settings_of` names: a GGUF file, an adapter, a Hub cache as the user's own."""
+    folder = tmp_path_factory.mktemp("files")
+    write_gguf(folder / "toy.gguf")
+    write_adapter(tiny_folder, folder / "adapter")
+    write_hub_cache(folder / "hub", "some/tiny", tiny_folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(folder / "hub"))
+        SETTINGS.update(
+            tiny=TRAINED,
+            folder={"path": str(tiny_folder)},
+            gguf={"path": str(folder / "toy.gguf")},
+            lora={"base": str(tiny_folder), "adapter": str(folder / "adapter")},
+            hub={"name": "some/tiny", "revision": COMMIT},
+        )
+        yield folder
 
 
-def prepare(name: str, tiny_folder: Path, models: Path) -> Path:
-    policy = POLICIES[name](type=name, **settings_of(name, tiny_folder)).build()
+def settings_of(name: str) -> dict[str, Any]:
+    return SETTINGS[name]
+
+
+def prepare(name: str, models: Path) -> Path:
+    policy = POLICIES[name](type=name, **settings_of(name)).build()
     policy.check()
     prepared: Path = policy.prepare(models, lambda done, total: None)
     return prepared
@@ -42,8 +64,8 @@ def test_every_policy_file_is_in_the_union() -> None:
 
 
 @each_policy
-def test_a_config_is_strict_frozen_and_named_by_its_file(name: str, tiny_folder: Path) -> None:
-    settings = settings_of(name, tiny_folder)
+def test_a_config_is_strict_frozen_and_named_by_its_file(name: str) -> None:
+    settings = settings_of(name)
     config = POLICIES[name](type=name, **settings)
     assert type_of(type(config)) == (name,)
     with pytest.raises(ValidationError, match="frozen"):
@@ -54,9 +76,9 @@ def test_a_config_is_strict_frozen_and_named_by_its_file(name: str, tiny_folder:
 
 @each_policy
 def test_a_prepared_policy_is_an_ordinary_checkpoint_that_can_chat(
-    name: str, tiny_folder: Path, tmp_path: Path
+    name: str, tmp_path: Path
 ) -> None:
-    made = prepare(name, tiny_folder, tmp_path / "models")
+    made = prepare(name, tmp_path / "models")
     tokenizer = AutoTokenizer.from_pretrained(made, local_files_only=True)
     model = AutoModelForCausalLM.from_pretrained(made, local_files_only=True)
     assert model.get_input_embeddings().num_embeddings >= len(tokenizer)
@@ -67,10 +89,10 @@ def test_a_prepared_policy_is_an_ordinary_checkpoint_that_can_chat(
 
 
 @each_policy
-def test_preparing_twice_gives_the_same_model(name: str, tiny_folder: Path, tmp_path: Path) -> None:
-    one = prepare(name, tiny_folder, tmp_path / "one")
-    again = prepare(name, tiny_folder, tmp_path / "one")
-    other = prepare(name, tiny_folder, tmp_path / "other")
+def test_preparing_twice_gives_the_same_model(name: str, tmp_path: Path) -> None:
+    one = prepare(name, tmp_path / "one")
+    again = prepare(name, tmp_path / "one")
+    other = prepare(name, tmp_path / "other")
     assert one == again
     assert model_id_of(one) == model_id_of(other)
 
@@ -79,7 +101,7 @@ def test_preparing_twice_gives_the_same_model(name: str, tiny_folder: Path, tmp_
 
 
 def test_tiny_leaves_one_complete_folder_and_a_note_of_it(tmp_path: Path) -> None:
-    made = prepare("tiny", tmp_path, tmp_path / "models")
+    made = prepare("tiny", tmp_path / "models")
     assert is_complete(made) and made.name == str(model_id_of(made))
     (note,) = set((tmp_path / "models").iterdir()) - {made}
     assert json.loads(note.read_text()) == {"model_id": made.name}
@@ -93,16 +115,16 @@ def test_tiny_trains_once_and_says_how_far_it_is(tmp_path: Path) -> None:
 
 
 def test_tiny_is_made_again_where_its_folder_was_spoilt(tmp_path: Path) -> None:
-    made = prepare("tiny", tmp_path, tmp_path / "models")
+    made = prepare("tiny", tmp_path / "models")
     before = model_id_of(made)
     (made / "config.json").unlink()
-    again = prepare("tiny", tmp_path, tmp_path / "models")
+    again = prepare("tiny", tmp_path / "models")
     assert again == made and is_complete(again) and str(before) == again.name
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"steps": 2}, {"learning_rate": 1e-3}])
 def test_another_training_makes_another_tiny(tmp_path: Path, change: dict[str, Any]) -> None:
-    one = prepare("tiny", tmp_path, tmp_path / "models")
+    one = prepare("tiny", tmp_path / "models")
     config = tiny.Config(type="tiny", **{**TRAINED, **change})
     other = config.build().prepare(tmp_path / "models", lambda done, total: None)
     assert other != one and is_complete(one) and is_complete(other)

@@ -12,15 +12,17 @@ import pytest
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from stages.errors import UpdaterError
+from stages.errors import ConfigError, UpdaterError
 from stages.policies.checkpoint import (
     MARKER,
     copy_tokenizer,
     is_complete,
+    lacking,
     load_tokenizer,
     mark_complete,
     model_id_of,
     model_row,
+    parameters,
     publish,
 )
 
@@ -116,6 +118,56 @@ def test_a_model_row_says_what_the_model_is(tiny_folder: Path) -> None:
 
 def test_a_path_outside_is_absolute(tiny_folder: Path, tmp_path: Path) -> None:
     assert model_row(tiny_folder, "outside", tmp_path).path == str(tiny_folder)
+
+
+# Its parts.
+
+
+def shard(folder: Path) -> list[str]:
+    """Save a folder's weights again in shards of 4 kB, with their index."""
+    (folder / MARKER).unlink(missing_ok=True)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="4KB")
+    return sorted(path.name for path in folder.glob("*.safetensors"))
+
+
+def test_shards_are_one_model(copy: Path, tiny_folder: Path) -> None:
+    assert len(shard(copy)) > 1
+    assert lacking(copy) is None
+    assert parameters(copy) == parameters(tiny_folder)
+
+
+def test_a_file_that_is_not_loaded_is_not_counted(copy: Path, tiny_folder: Path) -> None:
+    (copy / "consolidated.safetensors").write_bytes((copy / "model.safetensors").read_bytes())
+    assert parameters(copy) == parameters(tiny_folder)
+
+
+def test_a_missing_shard_is_named(copy: Path) -> None:
+    *_, last = shard(copy)
+    (copy / last).unlink()
+    assert f"lacks {last}, which model.safetensors.index.json names" in str(lacking(copy))
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"weight_map": 3}'])
+def test_a_broken_index_is_named(copy: Path, text: str) -> None:
+    (copy / "model.safetensors").rename(copy / "model-00001-of-00001.safetensors")
+    (copy / "model.safetensors.index.json").write_text(text)
+    assert "broken model.safetensors.index.json" in str(lacking(copy))
+
+
+def test_pickled_weights_alone_are_refused_with_the_fix(copy: Path) -> None:
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    said = str(lacking(copy))
+    assert "pytorch_model.bin but no *.safetensors" in said and "save_pretrained" in said
+
+
+def test_a_tokenizer_of_sentencepiece_alone_is_refused_with_the_fix(copy: Path) -> None:
+    (copy / "tokenizer.json").rename(copy / "tokenizer.model")
+    with pytest.raises(
+        ConfigError, match=r"tokenizer\.model but no tokenizer\.json.*AutoTokenizer"
+    ):
+        load_tokenizer(copy)
 
 
 # The marker.
