@@ -32,7 +32,7 @@ EVALUATES = frozenset(
 # Generators without a reference answer.
 OPEN = frozenset({"boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour"})
 # Generators whose problems differ from one process to the next.
-UNSTABLE = frozenset({"isomorphic_strings", "knight_swap", "ransom_note", "word_ladder"})
+UNSTABLE = frozenset({"codeio", "isomorphic_strings", "knight_swap", "ransom_note", "word_ladder"})
 OWN = ("seed", "size")
 DRAWS = 20
 FEWEST_DRAWS = 200
