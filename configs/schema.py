@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from stages.decontaminate import DecontaminateConfig
 from stages.evaluate import EvaluateConfig
 from stages.mix import MixConfig
 from stages.policies import PolicyConfig
@@ -57,15 +58,23 @@ class UpdateConfig(Settings):
 
 
 class GatesConfig(Settings):
-    """When a round is held (exit 3): the share of answers that could not be judged."""
+    """When a run is held (exit 3).
+
+    `max_unjudged`: share of answers that could not be judged. `max_gap`: mean difference, in nats
+    a token, between the sampler's and the trainer's log-probabilities on a new checkpoint.
+    `preflight`: whether a base from which nothing can climb stops the run.
+    """
 
     max_unjudged: float = operational(0.01, ge=0, le=1)
+    max_gap: float = operational(0.05, gt=0)
+    preflight: Literal["hold", "warn"] = operational("hold")
 
 
 class Config(Settings):
     """A run: `rounds` is a target that may grow; every field not marked operational is identity.
 
     `keep` says whose checkpoints stay on disk: all, best (held-out pass@1), or last(n).
+    `evaluation_sets` are tasks whose held-out problems are never trained on either.
     """
 
     recipe: Literal["star", "rejection"]
@@ -82,6 +91,8 @@ class Config(Settings):
     mix: MixConfig = MixConfig()
     update: UpdateConfig
     evaluate: EvaluateConfig = EvaluateConfig()
+    decontaminate: DecontaminateConfig = later(DecontaminateConfig())
+    evaluation_sets: Annotated[tuple[TaskConfig, ...], Field(strict=False)] = later(())
     gates: GatesConfig = GatesConfig()
 
     @field_validator("verifier", mode="before")

@@ -16,6 +16,7 @@ from flows.commands.gc import gc
 from flows.commands.import_ import import_
 from flows.commands.init import init
 from flows.commands.lineage import lineage
+from flows.commands.preflight import preflight
 from flows.commands.report import report
 from flows.commands.run import run
 from flows.commands.samples import samples
@@ -36,7 +37,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(run, status, report, samples, sql, snapshot, import_, export, verify),
-    *(doctor, gc, init),
+    *(preflight, doctor, gc, init),
 )
 for command in COMMANDS:
     app.command(command.__name__.rstrip("_"))(command)

@@ -16,9 +16,9 @@ from stages.policies.checkpoint import (
     load_tokenizer,
     model_id_of,
 )
-from stages.rows import Model, PromptSet
+from stages.rows import Model, Problem, PromptSet
 from stages.samplers.base import Engine
-from stages.tasks import Task
+from stages.tasks import Split, Task
 from stages.verifiers import VerifierPart
 from store.db import Store
 
@@ -38,6 +38,14 @@ class Run:
         """The prompt set of the config, else the task's own."""
         given = self.config.prompts
         return self.task.prompts if given is None else given.build()
+
+    @cached_property
+    def evaluation_problems(self) -> dict[Id, Problem]:
+        """Held-out problems of the task and of the evaluation sets that the config names."""
+        tasks = [self.task, *(config.build() for config in self.config.evaluation_sets)]
+        splits: tuple[Split, ...] = ("dev", "test")
+        found = (p for task in tasks for split in splits for p in task.problems(split))
+        return {problem.problem_id: problem for problem in found}
 
     @cached_property
     def context_length(self) -> int | None:

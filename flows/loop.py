@@ -28,9 +28,14 @@ from store.transaction import Transaction
 
 
 def run_rounds(
-    name: str, config: Config, store: Store, screen: Screen, fork: Fork | None = None
+    name: str,
+    config: Config,
+    store: Store,
+    screen: Screen,
+    fork: Fork | None = None,
+    until: int | None = None,
 ) -> None:
-    """Begin or go on with a run until `config.rounds` rounds are done."""
+    """Begin or go on with a run until `config.rounds` rounds are done, or `until` that one is."""
     config.policy.build().check()
     with run_lock(store.folder / name, name):
         sweep(store)
@@ -39,14 +44,18 @@ def run_rounds(
         table = LiveTable(store, name, screen.say)
         if done is not None:
             sweep_work(store, store.folder / name, run_id, done)
-        if done is not None and done >= config.rounds:
+        target = config.rounds if until is None else min(until, config.rounds)
+        if done is not None and done >= target:
             store.snapshot()
             table.show()
             return
         quiet_libraries()
         run = Run(name, run_id, config, store, screen)
         screen.say(header(config))
-        _work(run, _base(run), done, table)
+        try:
+            _work(run, _base(run), done, target, table)
+        finally:
+            run.close()
 
 
 def _base(run: Run) -> Id:
@@ -62,20 +71,22 @@ def _base(run: Run) -> Id:
     return found
 
 
-def _work(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
+def _work(run: Run, base: Id, done: int | None, target: int, table: LiveTable) -> None:
     if done is not None:
         table.show()
     run.screen.say("starting Prefect's server (some seconds, longer the first time)")
     with prefect_server(run.store.folder / ".prefect"):
-        _rounds(run, base, done, table)
+        _rounds(run, base, done, target, table)
 
 
-def _rounds(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
+def _rounds(run: Run, base: Id, done: int | None, target: int, table: LiveTable) -> None:
+    from flows.preflight import check_outlook
     from flows.recipes import run_round
 
-    target = run.config.rounds
     try:
         for number in range(0 if done is None else done + 1, target + 1):
+            if number == 1:
+                check_outlook(run)
             run.screen.in_round(number, target)
             start = _model_of_round(run, number - 1) if number else base
             run_round(Round(run, number, start, base))
@@ -87,7 +98,8 @@ def _rounds(run: Run, base: Id, done: int | None, table: LiveTable) -> None:
             hasty = Store(run.store.path, patience_s=1.0)
             _event(hasty, run.run_id, "cut", f"{type(error).__name__}: {error}")
         raise
-    _event(run.store, run.run_id, "done", f"{target} rounds are done")
+    if target == run.config.rounds:
+        _event(run.store, run.run_id, "done", f"{target} rounds are done")
     run.store.snapshot()
 
 

@@ -22,8 +22,10 @@ GONE = (
 
 
 def base(r: Round) -> None:
-    """Round 0: register the base and the seed rows, and measure the base."""
+    """Round 0: register the base and the seed rows, admit problems, and measure the base."""
     steps.setup(r)
+    steps.admit(r)
+    steps.hand_over(r)
     steps.evaluate(r)
 
 

@@ -15,4 +15,5 @@ def rejection(r: Round) -> None:
     verdicts = steps.verify(r, answers)
     training_set = steps.mix(r, answers, verdicts)
     steps.update(r, training_set, init=r.init)
+    steps.hand_over(r)
     steps.evaluate(r)

@@ -6,7 +6,7 @@ The last column, what the round trained on, is left to `starloop report`: a row 
 
 from collections.abc import Callable
 
-from report.rounds import cells, columns, difficulties, round_lines
+from report.rounds import cells, columns, round_lines, slices_of
 from store.db import Store
 
 WIDTHS = {"95 %": 11}
@@ -25,7 +25,7 @@ class LiveTable:
         """Print what is new in the readers' copy of the store."""
         lines = round_lines(self._store, self._run)
         if not self._head and lines:
-            self._head, self._slices = columns(lines), difficulties(lines)
+            self._head, self._slices = columns(lines), slices_of(lines)
             self._say(self._line(self._head))
         for line in lines[self._shown :]:
             self._say(self._line(cells(line, self._slices)))

@@ -12,10 +12,10 @@ from report.rounds import (
     RoundLine,
     cells,
     columns,
-    difficulties,
     header,
     is_self_improvement,
     round_lines,
+    slices_of,
 )
 from report.runs import newest_run
 from report.text import markdown_table, text_table
@@ -72,7 +72,7 @@ def _import_section(connection: Any, run: Mapping[str, Any]) -> Section:
 
 
 def _run_section(run: Mapping[str, Any], config: Any, lines: Sequence[RoundLine]) -> Section:
-    slices = difficulties(lines)
+    slices = slices_of(lines)
     kind = (
         "Nothing is trained yet."
         if not any(line.shares for line in lines)

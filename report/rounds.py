@@ -4,6 +4,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from stages.rows import SELF_MADE
@@ -58,15 +59,26 @@ def columns(lines: Sequence[RoundLine]) -> list[str]:
     k = next((line.summary["k"] for line in lines if line.summary["k"]), "k")
     return [
         "round", "pass@1", "95 %", f"pass@{k}", f"maj@{k}",
-        *(re.sub(r"difficulty=|[()]", "", f"d{name}") for name in difficulties(lines)),
+        *(_heading(name) for name in slices_of(lines)),
         "kept", "rationalized", "leaks", "tokens", "time", "trained on",
     ]  # fmt: skip
 
 
-def difficulties(lines: Sequence[RoundLine]) -> list[str]:
-    """Slices that get a column, in the order of their difficulty."""
+def slices_of(lines: Sequence[RoundLine]) -> list[str]:
+    """Slices that get a column: by difficulty, then by domain."""
     names = {name for line in lines for name in line.slices}
-    return sorted(names, key=lambda name: (float(name.split("=")[1].split()[0]), name))
+
+    def order(name: str) -> tuple[bool, float, str]:
+        number = re.match(r"difficulty=([-+.e\d]+)", name)
+        return not name.startswith("difficulty"), float(number[1]) if number else inf, name
+
+    return sorted(names, key=order)
+
+
+def _heading(name: str) -> str:
+    """`d3 all` for `difficulty=3 (all)`, a domain by its name."""
+    kind, _, value = name.partition("=")
+    return re.sub(r"[()]", "", f"d{value}" if kind == "difficulty" else value)
 
 
 def cells(line: RoundLine, slices: Sequence[str]) -> list[str]:

@@ -120,7 +120,7 @@ def measure(
     k: int,
     extra: Mapping[str, Sequence[Answers]],
 ) -> list[Metric]:
-    """All metrics of an evaluation: over all, per difficulty, and per extra slice."""
+    """All metrics of an evaluation: over all, per difficulty, per domain, per extra slice."""
     by_difficulty: dict[float | None, list[Answers]] = defaultdict(list)
     for answer in answers:
         by_difficulty[answer.problem.difficulty].append(answer)
@@ -131,6 +131,11 @@ def measure(
             difficulty = stratum[0].problem.difficulty
             name = "difficulty=none" if difficulty is None else f"difficulty={difficulty:g}"
             metrics += _slice(evaluation.evaluation_id, name, [stratum], k)
+    domains = sorted({answer.problem.domain or "none" for answer in answers})
+    if len(domains) > 1:
+        for domain in domains:
+            same = [a for a in answers if (a.problem.domain or "none") == domain]
+            metrics += _slice(evaluation.evaluation_id, f"domain={domain}", [same], k)
     for name, found in extra.items():
         metrics += _slice(evaluation.evaluation_id, name, [found], k)
     return metrics

@@ -53,13 +53,17 @@ class MixConfig(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A trajectory with its verdict, the source it would count for, and its plain prompt."""
+    """A trajectory with its verdict, the source it would count for, and its plain prompt.
+
+    `contaminated`: its completion recites an evaluation problem.
+    """
 
     trajectory: Trajectory
     source: Source
     status: str
     score: float | None
     prompt: Prompt
+    contaminated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +209,8 @@ def _usable(candidate: Candidate, config: MixConfig) -> str | None:
         return "hinted_prompt"
     if candidate.trajectory.finish_reason == "length":
         return "truncated"
+    if candidate.contaminated:
+        return "contaminated"
     if candidate.status != "correct":
         return candidate.status
     if config.check_equations and not equations_hold(candidate.trajectory.completion):

@@ -358,8 +358,7 @@ create table hand_over (
     tokens bigint not null,
     mean_gap double not null,
     max_gap double not null,
-    threshold double not null,
-    suspect varchar check (suspect in ('weights', 'template', 'tokenizer', 'dtype'))
+    threshold double not null
 );
 comment on table hand_over is 'Sampler and trainer compared on a model; key: step_key';
 comment on column hand_over.step_key is 'Key of the step that compared';
@@ -373,7 +372,6 @@ comment on column hand_over.tokens is 'Completion tokens compared';
 comment on column hand_over.mean_gap is 'Mean difference of log-probabilities, nats a token';
 comment on column hand_over.max_gap is 'Largest difference, nats';
 comment on column hand_over.threshold is 'Mean gap above which a run stops';
-comment on column hand_over.suspect is 'Layer that differs: template, tokenizer, weights, dtype; NULL for none';
 
 create table training_set (
     training_set_id uuid primary key,

@@ -123,7 +123,7 @@ def test_no_python_file_is_longer_than_300_lines() -> None:
 def test_a_recipe_is_at_most_60_lines_and_calls_the_steps(recipe: str) -> None:
     text = (ROOT / "flows" / f"{recipe}.py").read_text()
     assert len(text.splitlines()) <= 60
-    assert re.findall(r"steps\.(\w+)\(", text)[-2:] == ["update", "evaluate"]
+    assert re.findall(r"steps\.(\w+)\(", text)[-3:] == ["update", "hand_over", "evaluate"]
 
 
 def test_every_recipe_has_a_file_and_a_config() -> None:

@@ -5,12 +5,24 @@ Prefect schedules and shows; the store remembers. A step's key names its stage, 
 version (the number in its file, raised by hand), what it was given, and the identity config.
 """
 
+from flows.steps.admit import admit
 from flows.steps.evaluate import evaluate
 from flows.steps.generate import generate
+from flows.steps.hand_over import hand_over
 from flows.steps.mix import mix
 from flows.steps.rationalize import rationalize
 from flows.steps.setup import setup
 from flows.steps.update import update
 from flows.steps.verify import verify
 
-__all__ = ["evaluate", "generate", "mix", "rationalize", "setup", "update", "verify"]
+__all__ = [
+    "admit",
+    "evaluate",
+    "generate",
+    "hand_over",
+    "mix",
+    "rationalize",
+    "setup",
+    "update",
+    "verify",
+]

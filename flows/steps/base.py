@@ -13,6 +13,7 @@ from flows.context import Round
 from stages.ids import Id
 from stages.prompts import settings_of, with_room, write_prompts
 from stages.rows import Problem, ProblemDecision, Prompt, Trajectory, Verdict, VerdictComponent
+from stages.tasks import Split
 from stages.verify import hold_unjudged, verifier_row, verify
 
 Step = TypeVar("Step", bound=Callable[..., Any])
@@ -26,6 +27,14 @@ def step(function: Step) -> Step:
 def verifier_id(r: Round) -> Id:
     """The id of the run's verifier."""
     return verifier_row(r.run.verifier).verifier_id
+
+
+def model_of_round(r: Round) -> Id:
+    """The model that the round came to."""
+    with r.run.store.transaction() as tx:
+        (row,) = tx.ask("model_of_round", run_id=r.run.run_id, round=r.number)
+    model: Id = row["model_id"]
+    return model
 
 
 def unique(ids: Iterable[Id]) -> list[Id]:
@@ -42,6 +51,13 @@ def judge(
         verdicts, components = verify(trajectories, by_id, r.run.verifier)
     hold_unjudged(verdicts, r.run.config.gates.max_unjudged, r.number)
     return verdicts, components
+
+
+def usable_problems(r: Round, split: Split) -> list[Problem]:
+    """A split's problems without those that round 0 left out."""
+    with r.run.store.transaction() as tx:
+        gone = {row["problem_id"] for row in tx.ask("left_out_problems", run_id=r.run.run_id)}
+    return [p for p in r.run.task.problems(split) if p.problem_id not in gone]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
 from flows.sampling import fill
-from flows.steps.base import ask, judge, step, verifier_id
+from flows.steps.base import ask, judge, model_of_round, step, usable_problems, verifier_id
 from stages import ids
 from stages.evaluate import evaluation_row, gather, held_out, measure
 from stages.generate import Draw, plan_slots, sampling_row
@@ -32,9 +32,7 @@ def evaluate(r: Round) -> Done | None:
     config = r.run.config
     if r.number % config.evaluate.every:
         return None
-    with r.run.store.transaction() as tx:
-        (row,) = tx.ask("model_of_round", run_id=r.run.run_id, round=r.number)
-    model: Id = row["model_id"]
+    model = model_of_round(r)
     key = ids.step_key(
         "evaluate",
         2,
@@ -46,7 +44,7 @@ def evaluate(r: Round) -> Done | None:
 
 def _make(r: Round, space: Workspace, model: Id) -> Output:
     run, config = r.run, r.run.config.evaluate
-    problems = held_out(run.task.problems("dev"), config.problems)
+    problems = held_out(usable_problems(r, "dev"), config.problems)
     extra = run.task.extra_slices()
     asked = {p.problem_id: p for found in ([problems], extra.values()) for s in found for p in s}
     draw = Draw(model, config.sampling, "eval", config.n, run.config.seed, r.number)

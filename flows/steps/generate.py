@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
 from flows.sampling import fill
-from flows.steps.base import ask, step
+from flows.steps.base import ask, step, usable_problems
 from stages import ids
 from stages.generate import Draw, choose_problems, plan_slots, sampling_row
 from stages.ids import Id
@@ -43,7 +43,7 @@ def _problems(r: Round) -> list[Problem]:
             seen = tx.ask("pass_rates", run_id=r.run.run_id, round=r.number)
         rates = {row["problem_id"]: row["rate"] for row in seen}
     return choose_problems(
-        r.run.task.problems("train"),
+        usable_problems(r, "train"),
         config.per_round,
         config.order,
         r.run.config.seed,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A round's training set is chosen from its own rows, earlier rounds' and the seed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from flows.commit import Done, Output, Workspace, once
@@ -9,6 +9,7 @@ from flows.context import Round
 from flows.steps.base import step, training_prompts, unique
 from stages import ids
 from stages import mix as stage
+from stages.decontaminate import Overlap
 from stages.errors import ConfigError
 from stages.ids import Id
 from stages.prompts import settings_of
@@ -22,9 +23,12 @@ from stages.rows import (
     Trajectory,
 )
 from stages.settings import identity_json
+from stages.shards import from_table
+from store.decontaminate import find_overlaps, texts
 from store.transaction import as_row
 
 WARN_RATIONALIZED = 0.5
+SHORTEST = 8  # words of a completion that can hold an n-gram of the rules
 
 
 @step
@@ -56,7 +60,8 @@ def _make(r: Round, space: Workspace) -> Output:
         plain_ids = unique(row["plain_prompt_id"] for row in found)
         plain = {p.prompt_id: p for p in tx.rows(Prompt, "prompts_by_id", ids=plain_ids)}
     trained, written = _as_trained(r, plain)
-    candidates = [_candidate(dict(row), trained) for row in found]
+    reciting = _reciting(r, {row["trajectory_id"]: row["completion"] for row in found})
+    candidates = [_candidate(dict(row), trained, reciting) for row in found]
     mixed = stage.mix(candidates, config, r.run.config.seed, space.key)
     if not mixed.rows:
         reasons = sorted({d.why for d in mixed.decisions}) or ["there was none"]
@@ -97,7 +102,23 @@ def _as_trained(
     return {id_: written[prompt.problem_id] for id_, prompt in plain.items()}, [*written.values()]
 
 
-def _candidate(row: dict[str, Any], plain: Mapping[Id, Prompt]) -> stage.Candidate:
+def _reciting(r: Round, completions: Mapping[Id, str]) -> set[Id]:
+    """Candidates whose completions hold an evaluation problem, by the n-gram rules declared."""
+    config = r.run.config.decontaminate
+    rules = [rule for rule in config.rules if rule.endswith("-gram")]
+    long = [(id_, text) for id_, text in completions.items() if len(text.split()) >= SHORTEST]
+    if not rules or not long or config.on_contamination == "warn":
+        return set()
+    known = texts([(p.problem_id, p.question) for p in r.run.evaluation_problems.values()])
+    found = find_overlaps(texts(long), known, rules, config.containment, r.run.store.folder)
+    return {overlap.problem_id for overlap in from_table(Overlap, found)}
+
+
+def _candidate(
+    row: dict[str, Any], plain: Mapping[Id, Prompt], reciting: Collection[Id]
+) -> stage.Candidate:
     status, score, source = row.pop("status"), row.pop("score"), row.pop("source")
     prompt = plain[row.pop("plain_prompt_id")]
-    return stage.Candidate(as_row(Trajectory, row), source, status, score, prompt)
+    trajectory = as_row(Trajectory, row)
+    recites = trajectory.trajectory_id in reciting
+    return stage.Candidate(trajectory, source, status, score, prompt, recites)

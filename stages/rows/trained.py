@@ -83,10 +83,7 @@ class TrainingVisit:
 
 @keyed("step_key")
 class HandOver:
-    """Sampler and trainer side by side on a model: gaps are |Δ log-probability| in nats a token.
-
-    `suspect` names the first layer that differs: template, tokenizer, weights or dtype.
-    """
+    """Sampler and trainer side by side on a model: gaps are |Δ log-probability| in nats a token."""
 
     step_key: Id
     model_id: Id
@@ -99,4 +96,3 @@ class HandOver:
     mean_gap: float
     max_gap: float
     threshold: float
-    suspect: Literal["weights", "template", "tokenizer", "dtype"] | None

@@ -90,6 +90,11 @@ class SamplerSettings(Settings):
 
     chat_template_kwargs: dict[str, Any] = later({})
 
+    @property
+    def holds_weights(self) -> bool:
+        """Whether its answers come from a policy's weights."""
+        return True
+
 
 class SamplerConfig(Protocol):
     """A sampler's config; building it loads the policy.

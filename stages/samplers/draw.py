@@ -18,6 +18,8 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
+_BLOCK = 256
+
 _GAMMA = _signed(0x9E3779B97F4A7C15)
 _MIX_1 = _signed(0xBF58476D1CE4E5B9)
 _MIX_2 = _signed(0x94D049BB133111EB)
@@ -62,7 +64,25 @@ def draw(
     if sampling.temperature == 0:
         tokens = logprobs.argmax(-1)
     else:
-        cumulative = logprobs.double().exp().cumsum(-1)
-        target = uniform(seeds, step).unsqueeze(-1) * cumulative[:, -1:]
-        tokens = (cumulative <= target).sum(-1).clamp_max(logprobs.shape[-1] - 1)
+        tokens = _inverse_cdf(logprobs.exp(), uniform(seeds, step))
     return tokens, logprobs.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+
+
+def _inverse_cdf(weights: "torch.Tensor", uniforms: "torch.Tensor") -> "torch.Tensor":
+    """The first place [B] where the running sum of weights [B, V] passes a share of the total.
+
+    Summed over blocks first, then within the block that holds the place: a vocabulary is long.
+    """
+    import torch
+
+    size = weights.shape[-1]
+    padded = torch.nn.functional.pad(weights, (0, -size % _BLOCK))
+    blocks = padded.reshape(len(weights), -1, _BLOCK)
+    ends = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    target = uniforms.unsqueeze(-1) * ends[:, -1:]
+    block = (ends <= target).sum(-1, keepdim=True).clamp_max(ends.shape[-1] - 1)
+    before = ends.gather(-1, block) - blocks.sum(-1, dtype=torch.float64).gather(-1, block)
+    inner = blocks.gather(1, block.unsqueeze(-1).expand(-1, -1, _BLOCK)).squeeze(1)
+    place = (before + inner.double().cumsum(-1) <= target).sum(-1).clamp_max(_BLOCK - 1)
+    found: torch.Tensor = (block.squeeze(-1) * _BLOCK + place).clamp_max(size - 1)
+    return found

@@ -52,6 +52,10 @@ class Config(SamplerSettings):
         return replies
 
     @property
+    def holds_weights(self) -> bool:
+        return False
+
+    @property
     def batch_size(self) -> int:
         return self.shard_size
 

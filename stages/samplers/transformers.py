@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-
 from stages.chat import Messages, render_chat
 from stages.ids import Id
 from stages.policies.checkpoint import load_tokenizer, model_id_of
+from stages.policies.dtype import Dtype, resolve
 from stages.samplers.base import (
     Completion,
     Engine,
@@ -34,7 +33,7 @@ class Config(SamplerSettings):
     type: Literal["transformers"]
     shard_size: int = operational(256, ge=1)
     device: Literal["auto", "cpu", "cuda"] = operational("auto")
-    dtype: Literal["float32", "bfloat16", "float16"] = Field("float32")
+    dtype: Dtype = "float32"
 
     @property
     def batch_size(self) -> int:
@@ -54,9 +53,10 @@ class TransformersEngine:
         import torch
         import transformers
 
-        device, dtype = config.device, config.dtype
+        device: str = config.device
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
+        dtype = resolve(config.dtype, device)
         self.version = transformers.__version__
         self.dtype = dtype
         self._template_kwargs = config.chat_template_kwargs

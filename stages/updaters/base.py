@@ -7,8 +7,18 @@ from pathlib import Path
 from typing import Protocol
 
 from stages.ids import Id
+from stages.settings import Settings
 
 Progress = Callable[[int, float | None], None]
+
+
+class UpdaterSettings(Settings):
+    """What every updater's config has: the number format and device it computes in."""
+
+    @property
+    def precision(self) -> tuple[str, str]:
+        """Number format (`auto` included) and device."""
+        return "float32", "cpu"
 
 
 @dataclass(frozen=True, slots=True)

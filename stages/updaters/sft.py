@@ -23,14 +23,19 @@ from stages.policies.checkpoint import (
     load_tokenizer,
     mark_complete,
 )
-from stages.settings import Settings, operational
-from stages.updaters.base import Item, Plan, Progress, Trained, Updater
+from stages.policies.dtype import resolve
+from stages.settings import later, operational
+from stages.updaters.base import Item, Plan, Progress, Trained, Updater, UpdaterSettings
 
 _VISITS = "visits.json"
 
 
-class Config(Settings):
-    """Optimizer and batch; steps come from the plan. Defaults suit the tiny policy."""
+class Config(UpdaterSettings):
+    """Optimizer and batch; steps come from the plan. Defaults suit the tiny policy.
+
+    `dtype` is that of weights, gradients and moments alike; `auto`: bfloat16 where the processor
+    multiplies it, else float32.
+    """
 
     type: Literal["sft"]
     learning_rate: float = Field(1e-3, gt=0)
@@ -42,6 +47,7 @@ class Config(Settings):
     batch_size: int = Field(64, ge=1)
     micro_batch_size: int | None = operational(None, ge=1)
     save_every: int = operational(500, ge=1)
+    dtype: Literal["auto", "float32", "bfloat16"] = later("float32")
 
     @model_validator(mode="after")
     def _micro_batches_fill_the_batch(self) -> "Config":
@@ -52,12 +58,18 @@ class Config(Settings):
             )
         return self
 
+    @property
+    def precision(self) -> tuple[str, str]:
+        import torch
+
+        return self.dtype, "cuda" if torch.cuda.is_available() else "cpu"
+
     def build(self) -> Updater:
         return Sft(self)
 
 
 class Sft:
-    """Trains all weights in float32 on one device."""
+    """Trains all weights on one device."""
 
     name = "sft"
     deterministic = True
@@ -71,7 +83,10 @@ class Sft:
 
         if not items:
             raise UpdaterError("there is no row to train on: lower the bar of `mix` or sample more")
-        model = AutoModelForCausalLM.from_pretrained(plan.init, dtype=torch.float32)
+        dtype, device = self._config.precision
+        found = resolve(dtype, device)
+        wide = found if found == "bfloat16" else "float32"  # float16 has too few exponents to train
+        model = AutoModelForCausalLM.from_pretrained(plan.init, dtype=getattr(torch, wide))
         resume = _newest_complete(plan.work)
         visits = json.loads((resume / _VISITS).read_text()) if resume else [0] * len(items)
         trainer = self._trainer(model, items, plan, visits, progress)

@@ -16,11 +16,10 @@ from pydantic import Field
 from stages.errors import UpdaterError
 from stages.ids import Id, hash_ids, hash_text
 from stages.policies.checkpoint import copy_tokenizer
-from stages.settings import Settings
-from stages.updaters.base import Item, Plan, Progress, Trained, Updater
+from stages.updaters.base import Item, Plan, Progress, Trained, Updater, UpdaterSettings
 
 
-class Config(Settings):
+class Config(UpdaterSettings):
     """`batch_size` rows are counted per step, in order, from the first again when they run out."""
 
     type: Literal["tally"]

@@ -28,6 +28,5 @@ create table hand_over (
     tokens bigint not null,
     mean_gap double not null,
     max_gap double not null,
-    threshold double not null,
-    suspect varchar check (suspect in ('weights', 'template', 'tokenizer', 'dtype'))
+    threshold double not null
 );

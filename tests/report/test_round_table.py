@@ -13,10 +13,10 @@ from report.rounds import (
     RoundLine,
     cells,
     columns,
-    difficulties,
     duration,
     is_self_improvement,
     round_lines,
+    slices_of,
     trained_on,
 )
 from report.text import markdown_table, text_table
@@ -35,7 +35,7 @@ ORIGINS = [("self", True), ("rationalized", True), ("seed", False), ("human", Fa
 
 
 def test_cells_by_hand() -> None:
-    assert dict(zip(columns([LINE]), cells(LINE, difficulties([LINE])), strict=True)) == {
+    assert dict(zip(columns([LINE]), cells(LINE, slices_of([LINE])), strict=True)) == {
         "round": "2",
         "pass@1": "0.568",
         "95 %": "0.500–0.630",
@@ -106,7 +106,7 @@ def test_the_lines_of_a_finished_run_are_the_numbers_of_its_summary(finished: St
     with finished.reader() as connection:
         summaries = read(connection, "round_table", run="try")
     assert [line.summary for line in lines] == summaries
-    names = difficulties(lines)
+    names = slices_of(lines)
     assert names == ["difficulty=1", "difficulty=1 (all)", "difficulty=2", "difficulty=3"]
     for line, summary in zip(lines, summaries, strict=True):
         row = dict(zip(columns(lines), cells(line, names), strict=True))

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampler and trainer side by side on a checkpoint: the same tokens, the same probabilities?
+
+The sampler answers some prompts at temperature 1 with nothing cut; the trainer's model scores the
+tokens that were sampled. What differs names the layer: other text for the same ids is the
+tokenizer, other text for the same chat the template, other probabilities the weights, or the
+number format where scoring in the sampler's format takes the difference away.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from stages.chat import Messages
+from stages.ids import Id
+from stages.samplers.base import Completion, Engine, Request, SamplingConfig
+
+Suspect = Literal["tokenizer", "template", "weights", "dtype"]
+Score = Callable[[str, Sequence[tuple[Sequence[int], Sequence[int]]]], list[list[float]]]
+
+SAMPLING = SamplingConfig(temperature=1.0, max_tokens=16)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """|Δ log-probability| of `tokens` sampled tokens, in nats; 0 where no numbers came."""
+
+    tokens: int
+    mean: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The first layer that differs, None for none, and what was seen."""
+
+    gap: Gap
+    suspect: Suspect | None
+    seen: str
+
+
+def compare(
+    requests: Sequence[Request],
+    engine: Engine,
+    model: Id,
+    tokenizer: Any,
+    score: Score,
+    trainer_dtype: str,
+    threshold: float,
+) -> Finding:
+    """What the engine says to `requests`, against the policy's tokenizer and the trainer's scores.
+
+    `score(dtype, rows)` gives the log-probabilities of each completion's tokens, rows being pairs
+    of prompt ids and completion ids. `threshold` bounds the mean difference.
+    """
+    replies = {reply.trajectory_id: reply for reply in engine.sample(requests, SAMPLING)}
+    pairs = [(request, replies[request.trajectory_id]) for request in requests]
+    rows = [(request.prompt_ids, reply.token_ids) for request, reply in pairs]
+    told = [reply.logprobs for _, reply in pairs if reply.logprobs is not None]
+    gap = _gap(told, score(trainer_dtype, rows)) if len(told) == len(pairs) else Gap(0, 0.0, 0.0)
+    seen = _other_text(pairs, tokenizer)
+    if seen:
+        return Finding(gap, "tokenizer", seen)
+    seen = _other_chat(requests, engine, tokenizer)
+    if seen:
+        return Finding(gap, "template", seen)
+    if _names_another(engine.weight_version, model):
+        seen = f"the sampler holds {engine.weight_version}, the checkpoint is {model}"
+        return Finding(gap, "weights", seen)
+    if gap.mean <= threshold:
+        return Finding(gap, None, "")
+    seen = f"log-probabilities differ by {gap.mean:.3f} nats a token, {gap.most:.3f} at most"
+    if engine.dtype in ("float32", "bfloat16", "float16") and engine.dtype != trainer_dtype:
+        same = _gap(told, score(engine.dtype, rows))
+        if same.mean <= threshold:
+            formats = f"{engine.dtype} in the sampler, {trainer_dtype} in the trainer"
+            return Finding(gap, "dtype", f"{seen}; {formats}")
+    return Finding(gap, "weights", seen)
+
+
+def scorer(folder: Path, device: str) -> Score:
+    """Log-probabilities at temperature 1 under the model of a checkpoint folder."""
+
+    def score(dtype: str, rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[float]]:
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
+        model = model.to(device).eval()
+        found = []
+        with torch.inference_mode():
+            for prompt, completion in rows:
+                ids = torch.tensor([[*prompt, *completion]], device=device)
+                logits = model(input_ids=ids).logits[0, len(prompt) - 1 : -1].float()
+                chosen = torch.tensor(completion, device=device).unsqueeze(-1)
+                found.append(logits.log_softmax(-1).gather(-1, chosen).squeeze(-1).tolist())
+        return found
+
+    return score
+
+
+def _gap(told: Sequence[Sequence[float]], scored: Sequence[Sequence[float]]) -> Gap:
+    gaps = [abs(a - b) for one, two in zip(told, scored, strict=True)
+            for a, b in zip(one, two, strict=True)]  # fmt: skip
+    return Gap(len(gaps), sum(gaps) / len(gaps), max(gaps)) if gaps else Gap(0, 0.0, 0.0)
+
+
+def _other_text(pairs: Sequence[tuple[Request, Completion]], tokenizer: Any) -> str:
+    """A completion whose text is not what the policy's tokenizer makes of its ids, or nothing."""
+    for _, reply in pairs:
+        own = tokenizer.decode(
+            reply.token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        if own != reply.text:
+            return f"ids {list(reply.token_ids[:8])} are {reply.text!r:.60} there, {own!r:.60} here"
+    return ""
+
+
+def _other_chat(requests: Sequence[Request], engine: Engine, tokenizer: Any) -> str:
+    """A chat that the engine writes otherwise than the prompts were written, or nothing."""
+    for request in requests:
+        there = _rendered(engine, request.messages)
+        if there is not None and there != request.prompt_ids:
+            own, other = (tokenizer.decode(ids) for ids in (request.prompt_ids, there))
+            return f"a chat is {other!r:.90} there, {own!r:.90} here"
+    return ""
+
+
+def _rendered(engine: Engine, messages: Messages) -> tuple[int, ...] | None:
+    return engine.render(messages) if messages else None
+
+
+def _names_another(version: str, model: Id) -> bool:
+    """Whether a weight version is a model id, of another model."""
+    try:
+        return Id(version) != model
+    except ValueError:
+        return False
