@@ -135,23 +135,28 @@ def with_room(
     prompts: Sequence[Prompt], context: int | None, max_tokens: int
 ) -> tuple[list[Prompt], list[Prompt]]:
     """Prompts that leave room for `max_tokens` within the context, and those that do not."""
-    fit = [p for p in prompts if context is None or len(p.token_ids) + max_tokens <= context]
-    return fit, [p for p in prompts if p not in fit] if len(fit) < len(prompts) else []
+    fit: list[Prompt] = []
+    long: list[Prompt] = []
+    for prompt in prompts:
+        fits = context is None or len(prompt.token_ids) + max_tokens <= context
+        (fit if fits else long).append(prompt)
+    return fit, long
 
 
 def check_round_trip(prompts: Sequence[Prompt], tokenizer: Any) -> None:
     """ConfigError where token ids do not give back the text that they were written from."""
+    bos = tokenizer.bos_token or ""
     for prompt in prompts:
+        text = prompt.text.removeprefix(bos)
         back = tokenizer.decode(prompt.token_ids, clean_up_tokenization_spaces=False)
-        if back.removeprefix(tokenizer.bos_token or "") != prompt.text.removeprefix(
-            tokenizer.bos_token or ""
-        ):
+        back = back.removeprefix(bos)
+        if back != text:
             at = next(
-                (i for i, (a, b) in enumerate(zip(back, prompt.text, strict=False)) if a != b),
-                min(len(back), len(prompt.text)),
+                (i for i, (a, b) in enumerate(zip(back, text, strict=False)) if a != b),
+                min(len(back), len(text)),
             )
             raise ConfigError(
-                f"policy: its tokenizer reads {prompt.text[at : at + 30]!r} and gives back "
+                f"policy: its tokenizer reads {text[at : at + 30]!r} and gives back "
                 f"{back[at : at + 30]!r} (prompt {prompt.prompt_id}, character {at}): rows could "
                 "not be trained as they were sampled; use a tokenizer that keeps text as it is"
             )
