@@ -56,9 +56,10 @@ def compare(
     """
     replies = {reply.trajectory_id: reply for reply in engine.sample(requests, SAMPLING)}
     pairs = [(request, replies[request.trajectory_id]) for request in requests]
-    rows = [(request.prompt_ids, reply.token_ids) for request, reply in pairs]
-    told = [reply.logprobs for _, reply in pairs if reply.logprobs is not None]
-    gap = _gap(told, score(trainer_dtype, rows)) if len(told) == len(pairs) else Gap(0, 0.0, 0.0)
+    numbered = [(request, reply) for request, reply in pairs if reply.logprobs is not None]
+    rows = [(request.prompt_ids, reply.token_ids) for request, reply in numbered]
+    told = [reply.logprobs or () for _, reply in numbered]
+    gap = _gap(told, score(trainer_dtype, rows))
     seen = _other_text(pairs, tokenizer)
     if seen:
         return Finding(gap, "tokenizer", seen)
@@ -107,13 +108,18 @@ def _gap(told: Sequence[Sequence[float]], scored: Sequence[Sequence[float]]) -> 
 
 
 def _other_text(pairs: Sequence[tuple[Request, Completion]], tokenizer: Any) -> str:
-    """A completion whose text is not what the policy's tokenizer makes of its ids, or nothing."""
+    """A completion whose text is not what the policy's tokenizer makes of its ids, or nothing.
+
+    Engines may write special tokens out or leave them out.
+    """
     for _, reply in pairs:
-        own = tokenizer.decode(
-            reply.token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        if own != reply.text:
-            return f"ids {list(reply.token_ids[:8])} are {reply.text!r:.60} there, {own!r:.60} here"
+        ids = list(reply.token_ids)
+        ended = ids[-1:] == [tokenizer.eos_token_id]
+        read = ids[:-1] if ended else ids
+        own = [tokenizer.decode(read, skip_special_tokens=skip, clean_up_tokenization_spaces=False)
+               for skip in (True, False)]  # fmt: skip
+        if reply.text not in own:
+            return f"ids {ids[:8]} are {reply.text!r:.60} there, {own[0]!r:.60} here"
     return ""
 
 
