@@ -180,7 +180,10 @@ def load(inbox: Inbox, speaker: Speaker) -> Any:
     if current_platform.is_cpu():
         # one process less to start; a part of the memory that does not depend on what is free
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-        given.setdefault("kv_cache_memory_bytes", CPU_KV_CACHE)
+        given = {"kv_cache_memory_bytes": CPU_KV_CACHE, "enable_chunked_prefill": False, **given}
+        if given["enable_chunked_prefill"]:
+            said = "enable_chunked_prefill fails with seeds on a CPU: leave it out"
+            return speaker.fail("config", ValueError(said))
     folder, version = Path(given["model"]), queue.SimpleQueue[str]()
     reading = threading.Thread(target=lambda: version.put(weight_version(folder)), daemon=True)
     reading.start()

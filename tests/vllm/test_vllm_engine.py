@@ -168,6 +168,17 @@ def test_an_unknown_engine_argument_is_refused_with_near_ones(folder: Path) -> N
         config(engine_args={"max_model_lem": 128}).build(folder)
 
 
+def test_prompts_that_do_not_fit_one_step_together_are_sampled(folder: Path) -> None:
+    args = {"enforce_eager": True, "max_model_len": 128, "max_num_batched_tokens": 128}
+    engine = VLLM(config(engine_args=args), folder)
+    try:
+        requests = asked(folder, 12, "a1b2c3" * 15)
+        replies = list(engine.sample(requests, SamplingConfig(temperature=1.0, max_tokens=20)))
+    finally:
+        engine.close()
+    assert len({reply.trajectory_id for reply in replies}) == 12
+
+
 def test_an_engine_argument_that_cannot_be_is_a_config_error(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"sampler.engine_args: vLLM refuses them"):
         config(engine_args={"max_model_len": -7}).build(folder)
@@ -192,11 +203,11 @@ def test_two_device_sets_share_the_slots_and_a_killed_one_is_named(
 ) -> None:
     """Engine cores in processes of their own, as on accelerators: all of them must end."""
     monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")
-    args = {"enforce_eager": True, "max_num_seqs": 2, "kv_cache_memory_bytes": 2**28}
+    args = {"enforce_eager": True, "max_num_seqs": 8, "kv_cache_memory_bytes": 2**28}
     engine = VLLM(config(devices=["0", "1"], engine_args=args), folder)
     first, second = engine._processes
     try:
-        requests = asked(folder, 13)
+        requests = asked(folder, 33)
         done = {reply.trajectory_id for reply in engine.sample(requests, LONG)}
         assert done == {request.trajectory_id for request in requests}
         assert len(group(second.pid)) > 1
