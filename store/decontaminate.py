@@ -4,8 +4,9 @@
 The work is done in memory, batch by batch, never in the store's file. Of a text the first
 100,000 characters count. Rules, over words in lower case without punctuation:
 
-    exact      equal words; below 8 words of letters a text with a digit or a sign of mathematics
-               is compared sign by sign: in `(2+3)*4` and `2+3*4` the signs are the problem
+    exact      equal words, and equal operators between numbers; below 8 words of letters a text
+               with a digit or a sign of mathematics is compared sign by sign: in `(2+3)*4` and
+               `2+3*4` the signs are the problem
     template   equal words with every number masked; at least 8 words without a number
     13-gram    any run of 13 words in common (lm-evaluation-harness)
     10-gram    any run of 10; items of 3 to 9 words: exact (DeepSeekMath, arXiv 2402.03300)

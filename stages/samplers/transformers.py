@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`transformers`: samples with `generate` on a CPU or one accelerator.
+"""`transformers`: samples on a CPU or one accelerator.
 
-Prompts are padded on the left, the generation config is ours alone (the checkpoint's is not
-read), and tokens are drawn per slot (see `draw.py`).
+Prompts are padded on the left; those that are equal are read once, and rows that ended leave the
+batch, which `generate` does not do. The checkpoint's generation config is not read, and tokens are
+drawn per slot (see `draw.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,37 +68,93 @@ class TransformersEngine:
             .to(device)
             .eval()
         )
-        # generate() fills what we leave open from the checkpoint's generation_config.json
-        self._model.generation_config = transformers.GenerationConfig()
 
     def sample(self, requests: Sequence[Request], sampling: SamplingConfig) -> Iterator[Completion]:
         import torch
-        from transformers import GenerationConfig, LogitsProcessorList
 
         if not requests:
             return
-        pad, eos = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
-        width = max(len(request.prompt_ids) for request in requests)
-        ids = [[pad] * (width - len(r.prompt_ids)) + list(r.prompt_ids) for r in requests]
-        mask = [[0] * (width - len(r.prompt_ids)) + [1] * len(r.prompt_ids) for r in requests]
-        device = self._model.device
-        drawer = _Drawer(torch.tensor([r.seed for r in requests], device=device), width, sampling)
         with torch.inference_mode():
-            output = self._model.generate(
-                input_ids=torch.tensor(ids, device=device),
-                attention_mask=torch.tensor(mask, device=device),
-                logits_processor=LogitsProcessorList([drawer]),
-                generation_config=GenerationConfig(
-                    do_sample=False,
-                    max_new_tokens=sampling.max_tokens,
-                    eos_token_id=eos,
-                    pad_token_id=pad,
-                ),
-            )
-        tokens = output[:, width:].tolist()
-        logprobs = torch.stack(drawer.logprobs, dim=1).tolist()
-        for request, row, values in zip(requests, tokens, logprobs, strict=True):
-            yield self._completion(request.trajectory_id, row, values)
+            rows = self._decode(requests, sampling)
+        for request, (tokens, logprobs) in zip(requests, rows, strict=True):
+            yield self._completion(request.trajectory_id, tokens, logprobs, sampling)
+
+    def _decode(
+        self, requests: Sequence[Request], sampling: SamplingConfig
+    ) -> list[tuple[list[int], list[float]]]:
+        """Tokens and log-probabilities of each request; rows that ended leave the batch."""
+        import torch
+
+        device = self._model.device
+        cache, mask, logits = self._prefill(requests)
+        seeds = torch.tensor([request.seed for request in requests], device=device)
+        rows: list[tuple[list[int], list[float]]] = [([], []) for _ in requests]
+        live = list(range(len(requests)))
+        for step in range(sampling.max_tokens):
+            tokens, logprobs = draw(logits, seeds, step, sampling)
+            for place, token, logprob in zip(live, tokens.tolist(), logprobs.tolist(), strict=True):
+                rows[place][0].append(token)
+                rows[place][1].append(logprob)
+            going = [i for i, place in enumerate(live) if not self._ended(rows[place][0], sampling)]
+            if not going or step + 1 == sampling.max_tokens:
+                break
+            if len(going) < len(live):
+                kept = torch.tensor(going, device=device)
+                cache.batch_select_indices(kept)
+                tokens, mask, seeds = tokens[kept], mask[kept], seeds[kept]
+                live = [live[i] for i in going]
+            mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+            logits = self._forward(tokens.unsqueeze(1), mask, cache)
+        return rows
+
+    def _prefill(self, requests: Sequence[Request]) -> tuple[Any, "torch.Tensor", "torch.Tensor"]:
+        """Cache, mask and next logits of the requests' prompts; equal prompts are read once."""
+        import torch
+        from transformers import DynamicCache
+
+        prompts = {ids: i for i, ids in enumerate(dict.fromkeys(r.prompt_ids for r in requests))}
+        width = max(map(len, prompts))
+        pad, device = self._tokenizer.pad_token_id, self._model.device
+        ids = [[pad] * (width - len(p)) + list(p) for p in prompts]
+        mask = [[0] * (width - len(p)) + [1] * len(p) for p in prompts]
+        masked = torch.tensor(mask, device=device)
+        cache = DynamicCache(config=self._model.config)
+        logits = self._forward(torch.tensor(ids, device=device), masked, cache)
+        where = torch.tensor([prompts[r.prompt_ids] for r in requests], device=device)
+        if len(prompts) < len(requests):
+            cache.batch_select_indices(where)
+        return cache, masked[where], logits[where]
+
+    def _forward(self, ids: "torch.Tensor", mask: "torch.Tensor", cache: Any) -> "torch.Tensor":
+        """Logits [B, V] of the token after `ids`, whose positions count what is not padding."""
+        positions = (mask.cumsum(-1) - 1).clamp_min(0)[:, -ids.shape[1] :]
+        output = self._model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            cache=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        logits: torch.Tensor = output.logits[:, -1]
+        return logits
+
+    def _ended(self, tokens: Sequence[int], sampling: SamplingConfig) -> bool:
+        return tokens[-1] == self._tokenizer.eos_token_id or (
+            bool(sampling.stop) and self._stopped(tokens, sampling) is not None
+        )
+
+    def _stopped(self, tokens: Sequence[int], sampling: SamplingConfig) -> int | None:
+        """Where the text of `tokens` reaches the first of the stop strings, None if it does not."""
+        text = self._text(tokens)
+        found = [at for stop in sampling.stop if (at := text.find(stop)) >= 0]
+        return min(found, default=None)
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        text: str = self._tokenizer.decode(
+            tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return text
 
     def render(self, messages: Messages) -> tuple[int, ...]:
         return render_chat(messages, self._tokenizer, self._template_kwargs)
@@ -105,31 +162,15 @@ class TransformersEngine:
     def close(self) -> None:
         self._model = None
 
-    def _completion(self, slot: Id, tokens: list[int], logprobs: list[float]) -> Completion:
-        eos = self._tokenizer.eos_token_id
-        finished = eos in tokens
-        length = tokens.index(eos) + 1 if finished else len(tokens)
-        text_ids = tokens[: length - 1] if finished else tokens
+    def _completion(
+        self, slot: Id, tokens: list[int], logprobs: list[float], sampling: SamplingConfig
+    ) -> Completion:
+        stop = self._stopped(tokens, sampling) if sampling.stop else None
+        finished = stop is not None or tokens[-1] == self._tokenizer.eos_token_id
         return Completion(
             trajectory_id=slot,
-            token_ids=tuple(tokens[:length]),
-            text=self._tokenizer.decode(text_ids, clean_up_tokenization_spaces=False),
-            logprobs=tuple(logprobs[:length]),
+            token_ids=tuple(tokens),
+            text=self._text(tokens)[:stop],
+            logprobs=tuple(logprobs),
             finish_reason="stop" if finished else "length",
         )
-
-
-class _Drawer:
-    """A logits processor that leaves one token per row and keeps its log-probability."""
-
-    def __init__(self, seeds: "torch.Tensor", width: int, sampling: SamplingConfig) -> None:
-        self._seeds, self._width, self._sampling = seeds, width, sampling
-        self.logprobs: list[torch.Tensor] = []
-
-    def __call__(self, input_ids: "torch.Tensor", scores: "torch.Tensor") -> "torch.Tensor":
-        step = input_ids.shape[1] - self._width
-        tokens, logprobs = draw(scores, self._seeds, step, self._sampling)
-        self.logprobs.append(logprobs)
-        import torch
-
-        return torch.full_like(scores, -torch.inf).scatter_(1, tokens.unsqueeze(1), 0.0)

@@ -19,7 +19,7 @@ eights as (select *, chained(fours, fours, 4) as eights from fours)
 select position,
     case when words = '' then null
         when letters < 8 and regexp_matches(plain, '[\p{N}\p{Sm}]') then signs_of(plain)
-        else words end as exact,
+        else words || operators_of(plain) end as exact,
     case when letters >= 8 then mask end as template,
     len(list) as words,
     eights as grams_8,

@@ -11,6 +11,11 @@ create temp macro words_of(plain) as trim(regexp_replace(
 create temp macro signs_of(plain) as trim(regexp_replace(regexp_replace(
     regexp_replace(plain, '[\s.?!:;,]+$', ''),
     '\s*([^\p{L}\p{M}\p{N}\s])\s*', '\1', 'g'), '\s+', ' ', 'g'));
+-- What stands behind the numbers of a text that calculates, else nothing.
+create temp macro operators_of(plain) as case
+    when regexp_matches(plain, '[\p{N})]\s*[-+*/×÷^−]\s*[\p{N}(]')
+    then ' ' || array_to_string(regexp_extract_all(plain, '[\p{N})]\s*([-+*/×÷^−])', 1), '')
+    else '' end;
 create temp macro mask_of(words) as regexp_replace(words, '\p{N}+( \p{N}+)*', '#', 'g');
 -- One hash for each place of a list with what stands `shift` places later in another.
 create temp macro chained(hashes, others, shift) as list_transform(

@@ -58,6 +58,21 @@ def alike(folder: Path, ours: str, item: str, rule: str) -> bool:
         ("Evaluate (2+3)*4", "Evaluate 2+3*4", False),
         ("sort 1 23", "sort 12 3", False),
         ("c4b7a8+c5b6a9", "c4b7a9+c5b6a8", False),
+        (
+            "State the final answer to the following sum: 7 - 9 =",
+            "State the final answer to the following sum: 7 + 9 =",
+            False,
+        ),
+        (
+            "State the final answer to the following sum: 7 - 9 =",
+            "state the final answer, to the following sum 7-9",
+            True,
+        ),
+        (
+            "A five-year plan of 2 towns, for all who live in it",
+            "A five year plan of 2 towns for all who live in it",
+            True,
+        ),
         ("STRASSE Ärger", "strasse ärger", True),
         ("cafe\u0301 noir", "caf\u00e9 noir", True),
         ("你好,世界", "你好世界", True),
