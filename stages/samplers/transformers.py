@@ -151,9 +151,10 @@ class TransformersEngine:
         return min(found, default=None)
 
     def _text(self, tokens: Sequence[int]) -> str:
-        text: str = self._tokenizer.decode(
-            tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        """The tokens as text, the end token aside."""
+        ended = tokens[-1] == self._tokenizer.eos_token_id
+        said = tokens[:-1] if ended else tokens
+        text: str = self._tokenizer.decode(said, clean_up_tokenization_spaces=False)
         return text
 
     def render(self, messages: Messages) -> tuple[int, ...]:
