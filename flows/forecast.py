@@ -55,7 +55,9 @@ def forecast(name: str, config: Config, store: Store, fork: Fork | None = None) 
         keep=config.keep,
         checkpoints=_at_a_time(config.keep, to_go),
         checkpoint_bytes=weights,
-        training_bytes=None if weights is None else _training(config, to_go, weights),
+        training_bytes=None
+        if weights is None
+        else _training(config, to_go, weights, answers + hinted),
         free_bytes=shutil.disk_usage(_nearest(store.folder)).free,
     )
 
@@ -92,12 +94,17 @@ def _at_a_time(keep: str, rounds: int) -> int:
     return min(rounds, 3 if keep == "best" else int(re.findall(r"\d+", keep)[0]) + 1)
 
 
-def _training(config: Config, rounds: int, weights: int) -> int:
-    """An update's own checkpoints: weights and two moments, two kept and one being written."""
+def _training(config: Config, rounds: int, weights: int, sampled: int) -> int:
+    """An update's own checkpoints: weights and two moments, two kept and one being written.
+
+    At most all that is `sampled` in a round, or in every round, trains the last one.
+    """
     save_every = getattr(config.update.updater, "save_every", None)
     if save_every is None or not rounds:
         return 0
-    saved = ceil(config.update.steps.of_round(config.rounds) / int(save_every))
+    rows = sampled * (config.rounds if config.mix.history == "accumulate" else 1)
+    rows, batch_size = rows + config.mix.seed_rows, config.update.updater.batch_size
+    saved = ceil(config.update.steps.of_round(config.rounds, rows, batch_size) / int(save_every))
     return 3 * weights * min(3, saved)
 
 

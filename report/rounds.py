@@ -40,7 +40,12 @@ def round_lines(store: Store, run: str) -> list[RoundLine]:
 def header(config: Any) -> str:
     """What a run's rounds are, in one line: start, reference, updater and its numbers."""
     update, generate = config.update, config.generate
-    numbers = [f"steps {update.steps.first} × {update.steps.growth:g} a round"]
+    steps = update.steps
+    numbers = [
+        f"steps {steps.first} × {steps.growth:g} a round"
+        if steps.epochs is None
+        else f"{steps.epochs:g} epochs a round"
+    ]
     for name in ("learning_rate", "batch_size"):
         if hasattr(update.updater, name):
             numbers.append(f"{name.replace('_', ' ')} {getattr(update.updater, name):g}")

@@ -2,9 +2,10 @@
 """Training rows and an updater to a checkpoint, and how often each row was visited."""
 
 from collections.abc import Collection, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from stages import ids
 from stages.errors import UpdaterError
@@ -19,18 +20,36 @@ from stages.rows import (
     TrainingVisit,
     Trajectory,
 )
-from stages.settings import Settings
+from stages.settings import Settings, later
 from stages.updaters.base import Item, Plan, Progress, Updater
 
 
 class StepsConfig(Settings):
-    """Optimizer steps of a round: `first` × `growth`^(round − 1), rounded down (STaR: 1.2)."""
+    """Optimizer steps of a round: `first` × `growth`^(round − 1), rounded down (STaR: 1.2).
+
+    `epochs` in their place: so many passes over the round's training set, rounded up.
+    """
 
     first: int = Field(100, ge=1, le=10**9)
     growth: float = Field(1.0, ge=1.0, le=10.0)
+    epochs: float | None = later(None, gt=0, le=10_000)
 
-    def of_round(self, round_: int) -> int:
-        """Planned steps of a round, from 1 (arXiv 2203.14465, section 4.1)."""
+    @model_validator(mode="after")
+    def _one_count(self) -> "StepsConfig":
+        fields = type(self).model_fields
+        for name in ("first", "growth"):
+            value = getattr(self, name)
+            if self.epochs is not None and value != fields[name].default:
+                raise ValueError(
+                    f"epochs is {self.epochs:g} and {name} is {value:g}: steps are counted one "
+                    f"way, leave out epochs or {name}"
+                )
+        return self
+
+    def of_round(self, round_: int, rows: int, batch_size: int) -> int:
+        """Planned steps of a round, from 1, on a set of `rows` (arXiv 2203.14465, section 4.1)."""
+        if self.epochs is not None:
+            return ceil(rows * self.epochs / batch_size - 1e-9)
         return int(self.first * self.growth ** (round_ - 1) + 1e-9)
 
 

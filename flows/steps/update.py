@@ -16,6 +16,7 @@ from stages.rows import (
     ModelParent,
     Prompt,
     TrainingRow,
+    TrainingSet,
     TrainingUpdate,
     TrainingVisit,
     Trajectory,
@@ -29,17 +30,22 @@ from stages.updaters import Item, Plan
 @step
 def update(r: Round, mixed: Done, init: Id) -> Done:
     """Train from `init` on what `mix` chose."""
+    steps = _planned_steps(r)
     key = ids.step_key(
         "update",
         1,
-        [mixed.key, init, _planned_steps(r), _seed(r)],
+        [mixed.key, init, steps, _seed(r)],
         identity_json(r.run.config.update.updater),
     )
-    return once(r, "update", key, lambda space: _make(r, space, init), _has_checkpoint)
+    return once(r, "update", key, lambda space: _make(r, space, init, steps), _has_checkpoint)
 
 
 def _planned_steps(r: Round) -> int:
-    return r.run.config.update.steps.of_round(r.number)
+    config = r.run.config.update
+    with r.run.store.transaction() as tx:
+        (used,) = tx.ask("step_outputs", **r.place, step="mix", kind="training_set")
+        (found,) = tx.rows(TrainingSet, "training_set_by_id", training_set_id=used["id"])
+    return config.steps.of_round(r.number, found.rows, config.updater.batch_size)
 
 
 def _seed(r: Round) -> int:
@@ -57,11 +63,11 @@ def _has_checkpoint(r: Round, source: Mapping[str, Any]) -> bool:
     return is_complete(r.run.store.folder / model.path)
 
 
-def _make(r: Round, space: Workspace, init: Id) -> Output:
+def _make(r: Round, space: Workspace, init: Id, steps: int) -> Output:
     run, config = r.run, r.run.config.update
     training_set, items, policies = _items(r)
     plan = Plan(
-        steps=_planned_steps(r),
+        steps=steps,
         seed=_seed(r),
         init=run.checkpoint(init),
         work=space.folder / "training",

@@ -91,6 +91,23 @@ def test_an_update_keeps_two_checkpoints_and_writes_a_third(tiny_folder: Path) -
         assert found.training_bytes == 3 * saved * (found.checkpoint_bytes or 0)
 
 
+def test_epochs_are_forecast_from_all_that_may_train(tiny_folder: Path) -> None:
+    # 100 answers and 100 hinted ones in each of 2 rounds, 10 seed rows: 410 rows, 2 epochs of 64
+    here = Store(tiny_folder.parent / "none" / "store.duckdb")
+    given = [
+        f"policy={{type: folder, path: {tiny_folder}}}", "rounds=2", "update.steps={epochs: 2}",
+        "generate.problems.per_round=100", "mix.seed_rows=10",
+    ]  # fmt: skip
+    for save_every, saved in ((13, 1), (12, 2), (6, 3)):  # 13 steps
+        found = forecast(
+            "new", load(STAR, [*given, f"update.updater.save_every={save_every}"]), here
+        )
+        assert found.training_bytes == 3 * saved * (found.checkpoint_bytes or 0)
+    replaced = [*given, "mix.history=new_only", "update.updater.save_every=7"]  # 210 rows, 7 steps
+    found = forecast("new", load(STAR, replaced), here)
+    assert found.training_bytes == 3 * (found.checkpoint_bytes or 0)
+
+
 def test_a_dry_run_shows_the_config_on_stdout_and_the_forecast_on_stderr(
     command: Command, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

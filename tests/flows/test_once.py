@@ -328,6 +328,25 @@ def test_an_arm_with_other_steps_on_the_same_rows_has_a_model_of_its_own(
     assert found[0][2] != found[1][2]
 
 
+def test_epochs_are_counted_in_the_rows_that_the_mix_chose(
+    round_one: Round, tiny_folder: Path
+) -> None:
+    other = begin(
+        round_one.run.store, "two", tiny_folder, "update.steps={epochs: 3}",
+        "update.updater.batch_size=4",
+    )  # fmt: skip
+    one_round(other)
+    found = ask(
+        other.run.store.path,
+        "select rows, steps_planned, sum(visits) from training_update u "
+        "join training_set using (training_set_id) join training_visit using (update_id) "
+        "group by all",
+    )
+    ((rows, steps, visits),) = found
+    assert steps == -(-3 * rows // 4)
+    assert visits == 4 * steps >= 3 * rows
+
+
 def test_an_arm_with_another_k_has_measures_of_its_own(round_one: Round, tiny_folder: Path) -> None:
     store = round_one.run.store
     other = begin(store, "two", tiny_folder, "evaluate.k=2")

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 from stage_rows import a_problem, a_prompt, a_trajectory
 
@@ -13,6 +15,7 @@ from stages import ids
 from stages.errors import UpdaterError
 from stages.mix import Candidate, Mix, MixConfig, mix
 from stages.rows import Trajectory
+from stages.settings import identity
 from stages.update import StepsConfig, items_of, update
 from stages.updaters import Item, Plan, Trained
 from stages.updaters.base import Progress
@@ -57,23 +60,61 @@ def a_mix() -> tuple[Mix, dict[ids.Id, Trajectory]]:
 def test_steps_grow_by_a_fifth_as_in_star() -> None:
     # 40 · 1.2^(n−1): 40, 48, 57.6, 69.12, 82.94…, 99.53…, 119.4…, 143.3…, rounded down
     steps = StepsConfig(first=40, growth=1.2)
-    assert [steps.of_round(n) for n in range(1, 9)] == [40, 48, 57, 69, 82, 99, 119, 143]
+    assert [steps.of_round(n, 9, 9) for n in range(1, 9)] == [40, 48, 57, 69, 82, 99, 119, 143]
 
 
 def test_a_whole_number_of_steps_is_not_rounded_below_itself() -> None:
     # 100 · 1.15 = 115 and 100 · 1.4² = 196; in binary both products end a hair below
-    assert StepsConfig(first=100, growth=1.15).of_round(2) == 115
-    assert StepsConfig(first=100, growth=1.4).of_round(3) == 196
+    assert StepsConfig(first=100, growth=1.15).of_round(2, 9, 9) == 115
+    assert StepsConfig(first=100, growth=1.4).of_round(3, 9, 9) == 196
 
 
 def test_without_growth_every_round_has_the_same_steps() -> None:
-    assert {StepsConfig(first=7).of_round(n) for n in range(1, 50)} == {7}
+    assert {StepsConfig(first=7).of_round(n, n, 9) for n in range(1, 50)} == {7}
 
 
 @pytest.mark.parametrize("values", [{"first": 0}, {"growth": 0.9}, {"growth": 11.0}])
 def test_steps_never_shrink_or_vanish(values: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
         StepsConfig.model_validate(values)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "rows", "batch_size", "steps"),
+    [
+        # 54,473 rows three times are 163,419 visits: 1,276.7 batches of 128
+        *((3, 54_473, 128, 1277), (3, 128, 128, 3), (3, 129, 128, 4), (0.5, 10, 4, 2)),
+        # 0.1 · 30 ends a hair above 3 in binary
+        *((0.1, 30, 1, 3), (0.001, 1, 64, 1)),
+    ],
+)
+def test_epochs_are_passes_over_the_rounds_rows_and_a_part_of_a_step_is_a_step(
+    epochs: float, rows: int, batch_size: int, steps: int
+) -> None:
+    found = {StepsConfig(epochs=epochs).of_round(n, rows, batch_size) for n in (1, 2, 9)}
+    assert found == {steps}
+
+
+@given(st.floats(0.01, 100), st.integers(1, 10**6), st.integers(1, 10**4))
+def test_epochs_give_enough_visits_and_not_a_step_more(
+    epochs: float, rows: int, batch_size: int
+) -> None:
+    steps = StepsConfig(epochs=epochs).of_round(1, rows, batch_size)
+    visits = pytest.approx(epochs * rows, rel=1e-6)
+    assert steps >= 1
+    assert steps * batch_size >= epochs * rows or steps * batch_size == visits
+    assert (steps - 1) * batch_size < epochs * rows
+
+
+@pytest.mark.parametrize(("field", "value"), [("first", 40), ("growth", 1.2)])
+def test_epochs_and_a_count_of_steps_are_refused_together(field: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=f"epochs is 3 and {field} is {value:g}: steps are"):
+        StepsConfig.model_validate({"epochs": 3, field: value})
+
+
+def test_a_section_without_epochs_has_the_identity_it_had_before() -> None:
+    assert identity(StepsConfig(first=40, growth=1.2)) == {"first": 40, "growth": 1.2}
+    assert identity(StepsConfig(epochs=3))["epochs"] == 3.0
 
 
 def test_items_are_the_rows_in_training_order_with_the_tokens_that_were_sampled() -> None:
