@@ -2,27 +2,151 @@
 """Every config that is shipped loads, and what a run saves of it loads again."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from configs.load import check, load
+from configs.schema import Config
+from stages.equations import equation_key, equations_hold
+from stages.errors import ConfigError
+from stages.prompts import PromptsConfig, fill_template
+from stages.rationalize import hint_shows, template_marks
+from stages.update import StepsConfig
+from stages.verifiers.base import Judgement
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs"
+SUMS = FOLDER.parent / "tests" / "stages" / "tasks" / "data" / "sums.jsonl"
 # Files that others `use`, and prompt and launch files, are no run configs.
 SHIPPED = sorted(
     path
     for path in FOLDER.rglob("*.yaml")
     if not {"tasks", "prompts", "launch"} & set(path.relative_to(FOLDER).parts)
 )
+# Recipes that name no model and no data of their own.
+TO_BE_NAMED = ("star-gsm8k", "rejection-gsm8k", "star-commonsenseqa", "star-gptj-paper")
+GIVEN = [f"policy.path={FOLDER}", f"task.files={{train: {SUMS}}}"]
+PROMPTS = sorted((FOLDER / "prompts").glob("*.yaml"))
+
+
+def shipped(name: str) -> Config:
+    return load(FOLDER / f"{name}.yaml", GIVEN)
 
 
 def test_configs_are_shipped() -> None:
     assert FOLDER / "star.yaml" in SHIPPED
+    assert {path.stem for path in SHIPPED} >= set(TO_BE_NAMED)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(FOLDER)))
 def test_a_shipped_config_loads_and_its_dump_is_the_same_config(path: Path) -> None:
-    config = load(path)
+    config = load(path, GIVEN if path.stem in TO_BE_NAMED else [])
     assert check(config.model_dump()) == config
     assert check(json.loads(config.model_dump_json())) == config
+
+
+@pytest.mark.parametrize("name", TO_BE_NAMED)
+def test_a_recipe_asks_for_its_model_and_its_data(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"policy\.path: missing"):
+        load(FOLDER / f"{name}.yaml", GIVEN[1:])
+    with pytest.raises(ConfigError, match=r"name local copies, task\.files\.train=FILE"):
+        load(FOLDER / f"{name}.yaml", GIVEN[:1])
+
+
+@pytest.mark.parametrize("name", TO_BE_NAMED)
+def test_a_recipe_stops_where_its_examples_do_and_shows_them_all(name: str) -> None:
+    config = shipped(name)
+    assert config.prompts is not None and not config.prompts.chat and config.prompts.shots is None
+    assert config.prompts.plain.startswith("Q:")
+    assert config.generate.sampling.stop == config.evaluate.sampling.stop == ("\nQ:",)
+    assert (config.sampler.type, config.update.init_from) == ("vllm", "base")
+
+
+def test_rft_has_the_papers_numbers() -> None:
+    config = shipped("rejection-gsm8k")
+    sampling, updater = config.generate.sampling, config.update.updater
+    assert (config.rounds, config.generate.n, sampling.temperature) == (1, 100, 0.7)
+    assert (config.mix.dedup, config.mix.check_equations) == ("equations", True)
+    assert config.mix.seed_rows == 7473
+    assert config.task.type == "jsonl" and config.task.demonstrations == 7473
+    assert updater.type == "sft" and (updater.learning_rate, updater.batch_size) == (2e-5, 128)
+    assert config.update.steps == StepsConfig(epochs=3)
+    steps = config.update.steps.of_round(1, 47_000 + 7_473, updater.batch_size)
+    assert updater.warmup_steps == round(0.03 * steps)
+
+
+def test_gptj_has_the_papers_numbers() -> None:
+    config = shipped("star-gptj-paper")
+    sampling, updater, steps = config.generate.sampling, config.update.updater, config.update.steps
+    assert (sampling.temperature, sampling.top_p, sampling.max_tokens) == (0.01, 0.9, 96)
+    assert (config.generate.n, config.generate.problems.per_round) == (1, 10_000)
+    assert [steps.of_round(n, 1, 1) for n in (1, 2, 16, config.rounds)] == [40, 48, 616, 7912]
+    assert updater.type == "sft" and updater.dtype == "float32"
+    assert (updater.learning_rate, updater.warmup_steps, updater.batch_size) == (1e-6, 100, 8)
+    assert updater.weight_decay == 0
+    assert (config.mix.history, config.mix.dedup) == ("new_only", "none")
+    assert config.rationalize.enabled and not (config.prompts and config.prompts.keep_in_training)
+
+
+def test_star_keeps_the_examples_in_training_where_the_paper_does() -> None:
+    found = {name: shipped(f"star-{name}") for name in ("gsm8k", "commonsenseqa")}
+    kept = {name: c.prompts and c.prompts.keep_in_training for name, c in found.items()}
+    assert kept == {"gsm8k": False, "commonsenseqa": True}
+    assert {c.mix.history for c in found.values()} == {"new_only"}
+
+
+# ── prompt sets ─────────────────────────────────────────────────────────────────────────────
+
+
+def prompt_set(path: Path) -> PromptsConfig:
+    values = yaml.safe_load(path.read_text())
+    assert list(values) == ["prompts"]
+    return PromptsConfig.model_validate(values["prompts"])
+
+
+def judge(name: str, completion: str, answer: str) -> Judgement:
+    """By the verifier of the recipe that uses the prompt set of the same task."""
+    return shipped(f"star-{name}").verifier.build().judge(answer, completion)
+
+
+def test_the_prompt_sets_have_eight_and_seven_examples() -> None:
+    counts = {path.stem: len(prompt_set(path).examples) for path in PROMPTS}
+    assert counts == {"gsm8k-few-shot": 8, "commonsenseqa-few-shot": 7}
+
+
+@pytest.mark.parametrize("path", PROMPTS, ids=lambda path: path.stem)
+def test_every_worked_example_is_right_and_one_that_could_train_itself(path: Path) -> None:
+    found = prompt_set(path)
+    assert found.name == path.stem and found.hint is not None
+    for example in found.examples:
+        judgement = judge(path.stem.removesuffix("-few-shot"), example.completion, example.answer)
+        assert (judgement.status, example.question) == ("correct", example.question)
+        assert not hint_shows(example.completion, example.answer, template_marks(found.hint))
+        assert "\nQ:" not in example.completion
+    assert len({e.question for e in found.examples}) == len(found.examples)
+
+
+@pytest.mark.parametrize("path", PROMPTS, ids=lambda path: path.stem)
+def test_a_hinted_question_has_the_answer_in_parentheses_at_its_end(path: Path) -> None:
+    found = prompt_set(path)
+    for example in found.examples:
+        assert example.hinted is None
+        shown = fill_template(found.hint or "", example.question, example.answer)
+        assert shown.endswith(f"({example.answer})\nA:\n")
+        plain = fill_template(found.plain, example.question, example.answer)
+        assert f"({example.answer})" not in plain
+
+
+def test_the_arithmetic_of_every_gsm8k_example_holds() -> None:
+    for example in prompt_set(FOLDER / "prompts" / "gsm8k-few-shot.yaml").examples:
+        assert len(equation_key(example.completion)) >= 2
+        assert equations_hold(example.completion)
+
+
+def test_the_letters_of_the_commonsenseqa_examples_are_spread_over_choices_of_five() -> None:
+    examples = prompt_set(FOLDER / "prompts" / "commonsenseqa-few-shot.yaml").examples
+    assert {e.answer for e in examples} == set("ABCDE")
+    for example in examples:
+        assert re.findall(r"^([A-E])\. \S", example.question, re.M) == list("ABCDE")
