@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
-from flows.steps.base import step, verifier_id
+from flows.steps.base import step, training_prompts, verifier_id
 from report.overlaps import overlap_lines
 from stages import ids
 from stages.admit import contaminated, refusals, refused, repeated, unread
 from stages.decontaminate import Overlap, left_out
 from stages.errors import TaskDataError
 from stages.ids import Id
+from stages.prompts import check_round_trip
 from stages.rows import Problem, ProblemDecision
 from stages.settings import canonical, identity
 from stages.shards import from_table
 from stages.tasks.base import SPLITS, Split
 from store.decontaminate import find_duplicates, find_overlaps, texts
+
+READ = 32  # problems of train and of dev whose prompts must survive the tokenizer
 
 
 @step
@@ -36,7 +39,15 @@ def admit(r: Round) -> Done:
             ]
         ),
     )
+    _check_reading(r)
     return once(r, "admit", key, lambda space: _make(r, space))
+
+
+def _check_reading(r: Round) -> None:
+    """ConfigError where the policy's tokenizer loses text, whichever run made the step."""
+    splits: tuple[Split, ...] = ("train", "dev")
+    read = [p for split in splits for p in r.run.task.problems(split)[:READ]]
+    check_round_trip(training_prompts(r, read), r.run.tokenizer)
 
 
 def _make(r: Round, space: Workspace) -> Output:
@@ -92,6 +103,14 @@ def _say(
     if whys:
         counted = ", ".join(f"{count} {why}" for why, count in sorted(whys.items()))
         r.run.screen.say(f"problems left out: {counted} (listed in table problem_decision)")
+    if not train:
+        reasons = ", ".join(
+            sorted({d.rule or "" for d in decisions if d.why == "reference_refused"})
+        )
+        raise TaskDataError(
+            f"task {r.run.task.name}: the verifier can use no answer of its training problems "
+            f"({reasons}): set verifier.type to one that fits, or task.columns.answer"
+        )
     lost = {d.problem_id for d in decisions if not d.kept and d.other_id != d.problem_id}
     if len(lost) >= train:
         raise TaskDataError(
