@@ -23,6 +23,24 @@ select run, round, sum(share) filter (origin_round < round) as older
 from mix_by_round
 group by all order by all;
 
+-- problem_outcome: which problems does the base solve sometimes?
+select run, problem_id, n, correct
+from problem_outcome
+where round = 0 and correct between 1 and n - 1
+order by all;
+
+-- pass_rate_histogram: how many problems can still teach something, round by round?
+select run, round, sum(problems) filter (bin between 1 and 10) as mixed, sum(problems) as problems
+from pass_rate_histogram
+where purpose = 'train'
+group by all order by all;
+
+-- difficulty_coverage: where does the base stand?
+select run, domain, difficulty, problems, round(pass_rate, 2) as pass_rate, never
+from difficulty_coverage
+where round = 0
+order by all;
+
 -- problem_journey: which problems were lost?
 select run, problem_id, round
 from problem_journey

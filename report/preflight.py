@@ -11,7 +11,7 @@ WIDTH = 40  # characters of the longest bar
 
 def outlook_lines(found: Outlook) -> list[str]:
     """Pass rates of the base and their histogram over problems."""
-    names = ["never", *(f"≤ {(i + 1) / BINS:.1f}" for i in range(BINS)), "always"]
+    names = ["never", *(f"< {(i + 1) / BINS:.1f}" for i in range(BINS)), "always"]
     most = max(found.histogram) or 1
     share = found.mixed / found.problems if found.problems else 0.0
     return [

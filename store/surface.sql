@@ -257,6 +257,77 @@ comment on column problem_journey.correct is 'Right answers among them';
 comment on column problem_journey.state is
     'new: solved for the first time; kept: solved before too; lost: solved before, not now; never: not solved yet';
 
+create or replace view problem_outcome as
+with judged as (
+    select s.run, s.round, t.purpose, t.problem_id, t.trajectory_id,
+           arg_max(v.status, v.attempt) as status
+    from step_output s
+    join verdict v on v.verdict_id = s.id
+    join trajectory t on t.trajectory_id = v.trajectory_id
+    where s.kind = 'verdict' and not starts_with(s.step, 'reverify')
+      and t.purpose in ('train', 'eval')
+    group by all
+)
+select run, round, purpose, problem_id,
+       count(*) filter (status <> 'unjudged') as n,
+       count(*) filter (status = 'correct') as correct,
+       count(*) filter (status = 'unjudged') as unjudged
+from judged group by all;
+comment on view problem_outcome is
+    'One row per (run, round, purpose, problem): answers without a hint, and the right ones';
+comment on column problem_outcome.run is 'Name of the run';
+comment on column problem_outcome.round is 'The round; 0 is the base';
+comment on column problem_outcome.purpose is 'train or eval';
+comment on column problem_outcome.problem_id is 'The problem';
+comment on column problem_outcome.n is 'Answers judged';
+comment on column problem_outcome.correct is 'Right answers among them';
+comment on column problem_outcome.unjudged is 'Answers that could not be judged';
+
+create or replace view pass_rate_histogram as
+with binned as (
+    select run, round, purpose,
+           case when correct = 0 then 0 when correct = n then 11 else 1 + correct * 10 // n end as bin
+    from problem_outcome where n > 0
+), summed as (
+    select run, round, purpose, bin, count(*) as problems from binned group by all
+)
+select run, round, purpose, bin,
+       case when bin = 0 then 0.0 when bin = 11 then 1.0 else (bin - 1) / 10 end as low,
+       case when bin = 0 then 0.0 when bin = 11 then 1.0 else bin / 10 end as high,
+       problems, problems / sum(problems) over (partition by run, round, purpose) as share
+from summed;
+comment on view pass_rate_histogram is
+    'One row per (run, round, purpose, bin) that holds a problem: how many problems have which pass rate';
+comment on column pass_rate_histogram.run is 'Name of the run';
+comment on column pass_rate_histogram.round is 'The round; 0 is the base';
+comment on column pass_rate_histogram.purpose is 'train or eval, hinted answers left out';
+comment on column pass_rate_histogram.bin is '0 never solved, 1 to 10 tenths between, 11 always solved';
+comment on column pass_rate_histogram.low is 'Least pass rate of the bin';
+comment on column pass_rate_histogram.high is 'Pass rate that the bin stays below; 0 and 1 for bins 0 and 11';
+comment on column pass_rate_histogram.problems is 'Problems in the bin';
+comment on column pass_rate_histogram.share is 'Their share of the problems that were judged';
+
+create or replace view difficulty_coverage as
+select c.run, c.round, c.purpose, p.domain, p.difficulty, count(*) as problems,
+       sum(c.n)::bigint as n, sum(c.correct)::bigint as correct,
+       avg(c.correct / c.n) as pass_rate,
+       count(*) filter (c.correct between 1 and c.n - 1) as mixed,
+       count(*) filter (c.correct = 0) as never
+from problem_outcome c join problem p using (problem_id) where c.n > 0 group by all;
+comment on view difficulty_coverage is
+    'One row per (run, round, purpose, domain, difficulty): what was asked there, and how it went';
+comment on column difficulty_coverage.run is 'Name of the run';
+comment on column difficulty_coverage.round is 'The round; 0 is the base';
+comment on column difficulty_coverage.purpose is 'train or eval, hinted answers left out';
+comment on column difficulty_coverage.domain is 'Domain of the problems, NULL where they have none';
+comment on column difficulty_coverage.difficulty is 'Difficulty on the scale of the task, NULL where there is none';
+comment on column difficulty_coverage.problems is 'Problems answered';
+comment on column difficulty_coverage.n is 'Answers judged';
+comment on column difficulty_coverage.correct is 'Right answers among them';
+comment on column difficulty_coverage.pass_rate is 'Mean pass rate over problems';
+comment on column difficulty_coverage.mixed is 'Problems with right and wrong answers';
+comment on column difficulty_coverage.never is 'Problems without a right answer';
+
 create or replace view round_summary as
 with rounds as (
     select run, round, sum(wall_s) as wall_s

@@ -57,6 +57,9 @@ COLUMNS = {
     "lineage_edge": "src_kind src_id dst_kind dst_id relation run round",
     "model_ancestry": "model_id ancestor_id depth",
     "mix_by_round": "run round origin_round origin rows tokens share",
+    "problem_outcome": "run round purpose problem_id n correct unjudged",
+    "pass_rate_histogram": "run round purpose bin low high problems share",
+    "difficulty_coverage": "run round purpose domain difficulty problems n correct mixed never",
     "problem_journey": "run problem_id round n correct state",
     "round_summary": (
         "run round model_id pass_at_1 low high k pass_at_k maj_at_k n kept rationalized "
@@ -214,6 +217,61 @@ def test_problem_journey_row_by_row(told: duckdb.DuckDBPyConnection) -> None:
         ("two", "P1", 1, 1, 1, "new"),
         ("two", "P2", 1, 1, 0, "never"),
         ("two", "P3", 1, 1, 0, "never"),
+    ]
+
+
+def test_problem_outcome_row_by_row(told: duckdb.DuckDBPyConnection) -> None:
+    """D1 is held out; P3's last answer could not be judged."""
+    found = ask(
+        told,
+        "select round, purpose, problem_id, n, correct, unjudged from problem_outcome "
+        "where run = 'one'",
+    )
+    assert found == [
+        (0, "eval", "D1", 2, 1, 0),
+        (1, "eval", "D1", 2, 2, 0),
+        (1, "train", "P1", 1, 1, 0),
+        (1, "train", "P2", 1, 0, 0),
+        (1, "train", "P3", 1, 0, 0),
+        (2, "eval", "D1", 2, 0, 0),
+        (2, "train", "P1", 1, 0, 0),
+        (2, "train", "P2", 1, 1, 0),
+        (2, "train", "P3", 0, 0, 1),
+    ]
+
+
+def test_pass_rates_fall_into_bins(told: duckdb.DuckDBPyConnection) -> None:
+    """Half right is bin 6, from 0.5 on below 0.6; what could not be judged is in no bin."""
+    found = ask(
+        told,
+        "select round, purpose, bin, low, high, problems, share from pass_rate_histogram "
+        "where run = 'one'",
+    )
+    assert found == [
+        (0, "eval", 6, 0.5, 0.6, 1, 1.0),
+        (1, "eval", 11, 1.0, 1.0, 1, 1.0),
+        (1, "train", 0, 0.0, 0.0, 2, pytest.approx(2 / 3)),
+        (1, "train", 11, 1.0, 1.0, 1, pytest.approx(1 / 3)),
+        (2, "eval", 0, 0.0, 0.0, 1, 1.0),
+        (2, "train", 0, 0.0, 0.0, 1, 0.5),
+        (2, "train", 11, 1.0, 1.0, 1, 0.5),
+    ]
+
+
+def test_difficulty_coverage_counts_mixed_and_unsolved_problems(
+    told: duckdb.DuckDBPyConnection,
+) -> None:
+    found = ask(
+        told,
+        "select round, purpose, sum(problems), sum(n), sum(correct), sum(mixed), sum(never) "
+        "from difficulty_coverage where run = 'one' group by all",
+    )
+    assert found == [
+        (0, "eval", 1, 2, 1, 1, 0),
+        (1, "eval", 1, 2, 2, 0, 0),
+        (1, "train", 3, 3, 1, 0, 2),
+        (2, "eval", 1, 2, 0, 0, 1),
+        (2, "train", 2, 2, 1, 0, 1),
     ]
 
 
