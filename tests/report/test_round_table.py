@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs.load import FOLDER, load
 from report.live import LiveTable
 from report.rounds import (
     RoundLine,
     cells,
     columns,
     duration,
+    header,
     is_self_improvement,
     round_lines,
     slices_of,
@@ -34,6 +36,18 @@ ORIGINS = [("self", True), ("rationalized", True), ("seed", False), ("human", Fa
           ("teacher", False), ("outside", False)]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("{first: 40, growth: 1.2}", "(steps 40 × 1.2 a round, "),
+        ("{epochs: 3}", "(3 epochs a round, "),
+    ],
+)
+def test_the_header_says_how_steps_are_counted(steps: str, said: str) -> None:
+    config = load(FOLDER / "tiny" / "try.yaml", [f"update.steps={steps}"])
+    assert f"update tally from base {said}batch size 8)" in header(config)
+
+
 def test_cells_by_hand() -> None:
     assert dict(zip(columns([LINE]), cells(LINE, slices_of([LINE])), strict=True)) == {
         "round": "2",
@@ -51,6 +65,16 @@ def test_cells_by_hand() -> None:
         "time": "1:01",
         "trained on": "rationalized 25%, seed 15%, self 60%",
     }
+
+
+def test_slices_by_difficulty_come_before_those_by_domain_which_are_headed_by_name() -> None:
+    by_domain = {"domain=sets": 0.25, "domain=(algebra)": 0.5, "domain=a=b": 0.75}
+    lines = [RoundLine(SUMMARY, {**by_domain, **SLICES}, {}), RoundLine(SUMMARY, {}, {})]
+    assert columns(lines)[5:-6] == ["d1 all", "d2", "d10", "algebra", "a=b", "sets"]
+    assert cells(lines[0], slices_of(lines))[5:-6] == [
+        "1.00", "0.50", "0.12", "0.50", "0.75", "0.25",
+    ]  # fmt: skip
+    assert cells(lines[1], slices_of(lines))[5:-6] == ["–"] * 6
 
 
 def test_the_base_is_named_and_what_was_not_measured_is_a_dash() -> None:
