@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.load import FOLDER, load
+from configs.files import FOLDER
+from configs.load import load
 from report.live import LiveTable
 from report.rounds import (
     RoundLine,
