@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -247,10 +248,10 @@ def test_a_fork_keeps_the_decisions(
 def test_what_is_left_out_is_counted_on_the_screen(
     store: Store, tiny_folder: Path, data: Callable[..., list[str]]
 ) -> None:
-    console = Console(record=True, width=200, file=(Path(store.folder) / "screen").open("w"))
+    screen = StringIO()
+    console = Console(width=200, file=screen)
     steps.admit.fn(begin(store, "one", tiny_folder, data(), console))
-    console.file.close()
-    said = (store.folder / "screen").read_text()
+    said = screen.getvalue()
     assert "2 of 6 training problems overlap evaluation problems: exact 1, template 1" in said
     assert "problems left out: 3 duplicate, 1 no_answer, 1 reference_refused" in said
 

@@ -2,12 +2,12 @@
 """Settings: strict, frozen, and identity told from operational."""
 
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from stages.settings import (
     Settings,
@@ -15,6 +15,7 @@ from stages.settings import (
     identity,
     identity_json,
     is_operational,
+    later,
     operational,
 )
 
@@ -28,6 +29,15 @@ class Outer(Settings):
     count: int = 1
     path: str = operational("runs")
     inner: Inner = Inner()
+
+
+class Grown(Outer):
+    """`Outer`, some time after: with fields that it did not have at first."""
+
+    stop: Annotated[tuple[str, ...], Field(strict=False)] = later(())
+    limit: int | None = later(None, ge=0)
+    below: Inner | None = later(None)
+    more: Inner = later(Inner(rate=0.25))
 
 
 JSON = st.recursive(
@@ -46,6 +56,21 @@ def test_an_operational_field_changes_no_identity_and_an_identity_field_does() -
     moved = Outer(path="elsewhere", inner=Inner(device="cuda"))
     assert identity(moved) == identity(Outer()) and moved != Outer()
     assert identity(Outer(inner=Inner(rate=0.6))) != identity(Outer())
+
+
+def test_a_later_field_leaves_the_identity_as_it_was_until_it_is_used() -> None:
+    assert identity_json(Grown()) == identity_json(Outer())
+    assert identity_json(Grown(stop=(), limit=None)) == identity_json(Outer())
+    used = [Grown(stop=("x",)), Grown(limit=0), Grown(below=Inner()), Grown(more=Inner())]
+    assert len({identity_json(grown) for grown in [Grown(), *used]}) == 5
+    assert identity(Grown(stop=("x",))) == {**identity(Outer()), "stop": ["x"]}
+    assert identity(Grown(below=Inner())) == {**identity(Outer()), "below": {"rate": 0.5}}
+
+
+def test_a_later_field_has_its_limits_and_is_not_operational() -> None:
+    with pytest.raises(ValidationError, match="greater than or equal to 0"):
+        Grown(limit=-1)
+    assert not is_operational(Grown(), "stop")
 
 
 def test_operational_fields_are_known_by_name() -> None:

@@ -232,6 +232,33 @@ def test_problems_without_a_difficulty_are_measured_beside_those_with_one() -> N
     assert len({slice_ for slice_, _ in found}) == 3
 
 
+def in_domain(answers: Answers, domain: str | None) -> Answers:
+    return replace(answers, problem=replace(answers.problem, domain=domain))
+
+
+def test_each_domain_is_a_slice_and_the_problems_of_none_are_one_too() -> None:
+    found = metrics(
+        in_domain(answers_of(1, {"12": 1, "13": 3}), "algebra"),
+        in_domain(answers_of(2, {"12": 4}), "algebra"),
+        in_domain(answers_of(3, {"13": 4}, difficulty=2.0), "sets"),
+        in_domain(answers_of(4, {"12": 2, "13": 2}), None),
+    )
+    domains = {slice_ for slice_, _ in found if slice_.startswith("domain")}
+    assert domains == {"domain=algebra", "domain=none", "domain=sets"}
+    assert found["domain=algebra", "pass_at_1"].value == pytest.approx(5 / 8)
+    assert found["domain=algebra", "pass_at_1"].problems == 2
+    assert found["domain=sets", "pass_at_1"].value == 0
+    assert found["domain=none", "pass_at_1"].value == pytest.approx(1 / 2)
+    # difficulty 1 has (1/4 + 1 + 1/2) / 3, difficulty 2 has 0
+    assert found["all", "pass_at_1"].value == pytest.approx(7 / 24)
+
+
+@pytest.mark.parametrize("domain", [None, "algebra"])
+def test_one_domain_has_no_slice_of_its_own(domain: str | None) -> None:
+    found = metrics(*(in_domain(answers_of(n, {"12": 4}), domain) for n in (1, 2)))
+    assert {slice_ for slice_, _ in found} == {"all"}
+
+
 def test_an_extra_slice_stands_apart() -> None:
     found = metrics(answers_of(1, {"12": 4}), easy=[answers_of(2, {"12": 1, "13": 3})])
     assert found["easy", "pass_at_1"].value == pytest.approx(1 / 4)
