@@ -18,7 +18,8 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-_BLOCK = 256
+_BLOCK, _ROWS = 256, 16
+_BELOW_1 = 1 - 2.0**-40
 
 _GAMMA = _signed(0x9E3779B97F4A7C15)
 _MIX_1 = _signed(0xBF58476D1CE4E5B9)
@@ -59,7 +60,24 @@ def log_distribution(logits: "torch.Tensor", sampling: "SamplingConfig") -> "tor
 def draw(
     logits: "torch.Tensor", seeds: "torch.Tensor", step: int, sampling: "SamplingConfig"
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Tokens [B] and their log-probabilities [B] for logits [B, V] and one seed a row."""
+    """Tokens [B] and their log-probabilities [B] for logits [B, V] and one seed a row.
+
+    On a CPU some rows at a time, so that what is in hand stays in the cache.
+    """
+    import torch
+
+    size = _ROWS if logits.device.type == "cpu" else len(logits)
+    drawn = [
+        _draw(logits[at : at + size], seeds[at : at + size], step, sampling)
+        for at in range(0, len(logits), size)
+    ]
+    tokens, logprobs = zip(*drawn, strict=True)
+    return torch.cat(tokens), torch.cat(logprobs)
+
+
+def _draw(
+    logits: "torch.Tensor", seeds: "torch.Tensor", step: int, sampling: "SamplingConfig"
+) -> tuple["torch.Tensor", "torch.Tensor"]:
     logprobs = log_distribution(logits, sampling)
     if sampling.temperature == 0:
         tokens = logprobs.argmax(-1)
@@ -78,11 +96,13 @@ def _inverse_cdf(weights: "torch.Tensor", uniforms: "torch.Tensor") -> "torch.Te
     size = weights.shape[-1]
     padded = torch.nn.functional.pad(weights, (0, -size % _BLOCK))
     blocks = padded.reshape(len(weights), -1, _BLOCK)
-    ends = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
-    target = uniforms.unsqueeze(-1) * ends[:, -1:]
+    sums = blocks.sum(-1).double()
+    ends = sums.cumsum(-1)
+    target = uniforms.clamp_max(_BELOW_1).unsqueeze(-1) * ends[:, -1:]
     block = (ends <= target).sum(-1, keepdim=True).clamp_max(ends.shape[-1] - 1)
-    before = ends.gather(-1, block) - blocks.sum(-1, dtype=torch.float64).gather(-1, block)
-    inner = blocks.gather(1, block.unsqueeze(-1).expand(-1, -1, _BLOCK)).squeeze(1)
-    place = (before + inner.double().cumsum(-1) <= target).sum(-1).clamp_max(_BLOCK - 1)
-    found: torch.Tensor = (block.squeeze(-1) * _BLOCK + place).clamp_max(size - 1)
+    within = blocks.gather(1, block.unsqueeze(-1).expand(-1, -1, _BLOCK)).squeeze(1)
+    inner = within.double().cumsum(-1)
+    share = 1 - (ends.gather(-1, block) - target) / sums.gather(-1, block)
+    place = (inner <= share.clamp(0.0, _BELOW_1) * inner[:, -1:]).sum(-1)
+    found: torch.Tensor = block.squeeze(-1) * _BLOCK + place
     return found

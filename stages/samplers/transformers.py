@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from stages.chat import Messages, render_chat
 from stages.ids import Id
+from stages.memory import hold_memory
 from stages.policies.checkpoint import load_tokenizer, model_id_of
 from stages.policies.dtype import Dtype, resolve
 from stages.samplers.base import (
@@ -26,6 +27,9 @@ from stages.settings import operational
 
 if TYPE_CHECKING:
     import torch
+
+
+_FULL = 7 / 8  # a batch with fewer rows that still go on is made smaller
 
 
 class Config(SamplerSettings):
@@ -54,6 +58,7 @@ class TransformersEngine:
         import torch
         import transformers
 
+        hold_memory()
         device: str = config.device
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -89,16 +94,18 @@ class TransformersEngine:
         cache, mask, logits = self._prefill(requests)
         seeds = torch.tensor([request.seed for request in requests], device=device)
         rows: list[tuple[list[int], list[float]]] = [([], []) for _ in requests]
-        live = list(range(len(requests)))
+        live, ended = list(range(len(requests))), set[int]()
         for step in range(sampling.max_tokens):
             tokens, logprobs = draw(logits, seeds, step, sampling)
             for place, token, logprob in zip(live, tokens.tolist(), logprobs.tolist(), strict=True):
-                rows[place][0].append(token)
-                rows[place][1].append(logprob)
-            going = [i for i, place in enumerate(live) if not self._ended(rows[place][0], sampling)]
+                if place not in ended:
+                    rows[place][0].append(token)
+                    rows[place][1].append(logprob)
+            ended |= {p for p in live if p not in ended and self._ended(rows[p][0], sampling)}
+            going = [i for i, place in enumerate(live) if place not in ended]
             if not going or step + 1 == sampling.max_tokens:
                 break
-            if len(going) < len(live):
+            if len(going) <= _FULL * len(live):
                 kept = torch.tensor(going, device=device)
                 cache.batch_select_indices(kept)
                 tokens, mask, seeds = tokens[kept], mask[kept], seeds[kept]

@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 
 from stages.errors import UpdaterError
 from stages.ids import Id
+from stages.memory import hold_memory
 from stages.policies.checkpoint import (
     copy_tokenizer,
     is_complete,
@@ -83,6 +84,7 @@ class Sft:
 
         if not items:
             raise UpdaterError("there is no row to train on: lower the bar of `mix` or sample more")
+        hold_memory()
         dtype, device = self._config.precision
         found = resolve(dtype, device)
         wide = found if found == "bfloat16" else "float32"  # float16 has too few exponents to train
