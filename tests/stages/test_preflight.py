@@ -31,7 +31,7 @@ def test_an_outlook_by_hand() -> None:
         (1000, 1, 1),
         (1000, 99, 1),
         (10, 1, 2),
-        (10, 3, 4),  # 0.3 as a fraction, which no float is
+        (10, 3, 4),
         (10, 5, 6),
         (10, 9, 10),
         (1000, 999, 10),

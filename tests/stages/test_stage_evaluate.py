@@ -253,6 +253,13 @@ def test_each_domain_is_a_slice_and_the_problems_of_none_are_one_too() -> None:
     assert found["all", "pass_at_1"].value == pytest.approx(7 / 24)
 
 
+def test_two_domains_are_enough_for_slices() -> None:
+    found = metrics(
+        in_domain(answers_of(1, {"12": 4}), "algebra"), in_domain(answers_of(2, {"13": 4}), "sets")
+    )
+    assert {slice_ for slice_, _ in found} == {"all", "domain=algebra", "domain=sets"}
+
+
 @pytest.mark.parametrize("domain", [None, "algebra"])
 def test_one_domain_has_no_slice_of_its_own(domain: str | None) -> None:
     found = metrics(*(in_domain(answers_of(n, {"12": 4}), domain) for n in (1, 2)))
