@@ -11,10 +11,11 @@ from stages.evaluate import EvaluateConfig
 from stages.mix import MixConfig
 from stages.policies import PolicyConfig
 from stages.prompts import PromptsConfig
+from stages.rows import PromptSet
 from stages.samplers import SamplerConfig
 from stages.samplers.base import SamplingConfig
 from stages.settings import Settings, later, operational
-from stages.tasks import TaskConfig
+from stages.tasks import Task, TaskConfig
 from stages.update import StepsConfig
 from stages.updaters import UpdaterConfig
 from stages.verifiers import VerifierConfig
@@ -122,3 +123,7 @@ class Config(Settings):
                 "set it to false or use `recipe: star`"
             )
         return self
+
+    def prompt_set(self, task: Task) -> PromptSet:
+        """The prompt set of `prompts`, else the task's own."""
+        return task.prompts if self.prompts is None else self.prompts.build()

@@ -36,8 +36,7 @@ class Run:
     @cached_property
     def prompts(self) -> PromptSet:
         """The prompt set of the config, else the task's own."""
-        given = self.config.prompts
-        return self.task.prompts if given is None else given.build()
+        return self.config.prompt_set(self.task)
 
     @cached_property
     def evaluation_problems(self) -> dict[Id, Problem]:

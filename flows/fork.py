@@ -72,7 +72,7 @@ def _check_same_base(fork: Fork, theirs: Config, ours: Config) -> None:
             f"--fork: another base than run {fork.run}'s ({'; '.join(base)}): a fork keeps the "
             "base; start a run of its own instead"
         )
-    prompts = [config.task.build().prompts.prompt_set_id for config in (theirs, ours)]
+    prompts = [c.prompt_set(c.task.build()).prompt_set_id for c in (theirs, ours)]
     if prompts[0] != prompts[1]:
         raise ConfigError(
             f"--fork: another prompt set than run {fork.run}'s: its rows cannot be mixed with "

@@ -32,7 +32,7 @@ from stages.samplers.scripted import Scripted  # noqa: E402
 from store.db import Store  # noqa: E402
 
 TRY = Path(__file__).resolve().parents[2] / "configs" / "tiny" / "try.yaml"
-STEPS = ("setup", "generate", "verify", "rationalize", "mix", "update", "evaluate")
+STEPS = steps.__all__
 LIMITS: dict[str, int] = {}
 
 

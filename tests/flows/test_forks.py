@@ -76,6 +76,10 @@ def test_a_fork_of_a_fork_mixes_the_rounds_it_took_over(copied: Path) -> None:
         (["--fork", "try@2", "--name", "x"], "set --rounds to 3 or more"),
         (["--fork", "try@1", "--name", "try"], "run try is there already and not a fork"),
         (["--fork", "try@1", "--name", "x", "policy.digits=4"], "another base than run try's"),
+        (
+            ["--fork", "try@1", "--name", "x", "prompts={name: a, plain: '{question}='}"],
+            "another prompt set than run try's",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_forked_is_refused_and_changes_nothing(
