@@ -91,7 +91,7 @@ def test_a_number_may_be_written_with_an_exponent(text: str) -> None:
         ),
         (
             "gates.zzz=1",
-            "gates.zzz: unknown key (value 1); known here: max_unjudged",
+            "gates.zzz: unknown key (value 1); known here: max_unjudged, max_gap, preflight",
         ),
         ("rounds=five", "rounds: 'five' is not allowed; input should be a valid integer"),
         ("rounds=5.0", "rounds: 5.0 is not allowed; input should be a valid integer"),
