@@ -99,7 +99,10 @@ def test_an_arm_shares_what_it_has_in_common_and_counts_it_once(copied: Path) ->
         "select round, step from step_run join run using (run_id) where name = 'arm' and reused "
         "order by round, step",
     )
-    assert shared == [(0, "evaluate"), (0, "setup"), (1, "generate"), (1, "verify")]
+    assert shared == [
+        *((0, step) for step in ("admit", "evaluate", "setup")),
+        *((1, step) for step in ("generate", "verify")),
+    ]
     uses = ask(
         copied,
         "select round, step, bool_and(reused), bool_or(reused) from step_output "
