@@ -50,6 +50,7 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
     draw = Draw(model, config.sampling, "eval", config.n, run.config.seed, r.number)
     most = config.sampling.max_tokens
     written = ask(r, space, list(asked.values()), most, hinted=False, turn=0)
+    every = list(asked.values())
     for left_out in written.too_long:
         del asked[left_out.problem_id]
     problems = [problem for problem in problems if problem.problem_id in asked]
@@ -73,7 +74,7 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
     metrics = measure(row, gather(problems, answers, final, run.verifier), config.k, slices)
     return Output(
         [
-            (Problem, list(asked.values())),
+            (Problem, every),
             (PromptSet, [run.prompts]),
             (ProblemDecision, written.too_long),
             (Prompt, written.prompts),

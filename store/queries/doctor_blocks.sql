@@ -16,6 +16,8 @@ union all select 'verifier', bit_xor(hash(t)) from verifier t
 union all select 'verdict', bit_xor(hash(t)) from verdict t
 union all select 'verdict_component', bit_xor(hash(t)) from verdict_component t
 union all select 'decision', bit_xor(hash(t)) from decision t
+union all select 'problem_decision', bit_xor(hash(t)) from problem_decision t
+union all select 'hand_over', bit_xor(hash(t)) from hand_over t
 union all select 'training_set', bit_xor(hash(t)) from training_set t
 union all select 'training_row', bit_xor(hash(t)) from training_row t
 union all select 'training_row_trajectory', bit_xor(hash(t)) from training_row_trajectory t

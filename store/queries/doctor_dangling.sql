@@ -23,6 +23,11 @@ with reference as (
     union all select 'verdict_component.verdict_id', 'verdict', verdict_id from verdict_component
     union all select 'decision.step_key', 'step', step_key from decision
     union all select 'decision.trajectory_id', 'trajectory', trajectory_id from decision
+    union all select 'problem_decision.step_key', 'step', step_key from problem_decision
+    union all select 'problem_decision.problem_id', 'problem', problem_id from problem_decision
+    union all select 'problem_decision.other_id', 'problem', other_id from problem_decision
+    union all select 'hand_over.step_key', 'step', step_key from hand_over
+    union all select 'hand_over.model_id', 'model', model_id from hand_over
     union all select 'training_row.training_set_id', 'training_set', training_set_id from training_row
     union all select 'training_row.prompt_id', 'prompt', prompt_id from training_row
     union all select 'training_row_trajectory.training_set_id', 'training_set', training_set_id from training_row_trajectory

@@ -44,6 +44,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             rows.TrajectoryLogprob(named("a1"), named("M0"), -1.5)
         ])  # fmt: skip
         tx.insert(rows.VerdictComponent, [rows.VerdictComponent(named("a1?"), "format", 1.0, 0.0)])
+        key = mint("k", "one 2 mix")
+        tx.insert(rows.ProblemDecision, [
+            rows.ProblemDecision(key, named("P1"), "contaminated", "", named("D1"), True)
+        ])  # fmt: skip
+        tx.insert(rows.HandOver, [
+            rows.HandOver(key, named("M1"), "e", "1", "float32", "float32", 8, 99, 0.0, 0.0, 0.05)
+        ])  # fmt: skip
         tx.append(
             "add_event", run_id=mint("r", "one"), round=1, refresh=0, kind="begun", message="begun",
             detail=None,
