@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sampler is: prompts as token ids in, completions as token ids out, joined by id."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -94,6 +95,18 @@ class SamplerSettings(Settings):
     def holds_weights(self) -> bool:
         """Whether its answers come from a policy's weights."""
         return True
+
+
+def passed_through(given: dict[str, Any], owned: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments that go to an engine as they are: JSON, and none of those that we own."""
+    for name in given:
+        if name in owned:
+            raise ValueError(f"{name!r} cannot be set here: {owned[name]}")
+    try:
+        json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"not JSON ({error}): use text, numbers, lists and keys") from None
+    return given
 
 
 class SamplerConfig(Protocol):

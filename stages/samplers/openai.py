@@ -22,7 +22,14 @@ from pydantic import Field, field_validator
 from stages.chat import Messages
 from stages.errors import SamplerError
 from stages.policies.checkpoint import load_tokenizer, model_id_of
-from stages.samplers.base import Completion, Engine, Request, SamplerSettings, SamplingConfig
+from stages.samplers.base import (
+    Completion,
+    Engine,
+    Request,
+    SamplerSettings,
+    SamplingConfig,
+    passed_through,
+)
 from stages.samplers.drive import drive
 from stages.samplers.openai_client import Key, Limits, Pool, is_loopback
 from stages.samplers.openai_meeting import NO_SUCH_PAGE, Met, check_weights, meet
@@ -79,14 +86,7 @@ class Config(SamplerSettings):
     @field_validator("extra_body")
     @classmethod
     def _extra_is_json_and_not_ours(cls, extra: dict[str, Any]) -> dict[str, Any]:
-        for name in extra:
-            if name in OWNED:
-                raise ValueError(f"{name!r} cannot be set here: {OWNED[name]}")
-        try:
-            json.dumps(extra, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"not JSON ({error}): use text, numbers, lists and keys") from None
-        return extra
+        return passed_through(extra, OWNED)
 
     @property
     def batch_size(self) -> None:
