@@ -2,6 +2,7 @@
 """The one typed config of a run. Plug-ins bring their own sections; nothing is said twice."""
 
 import re
+from math import ceil
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -50,12 +51,94 @@ class RationalizeConfig(Settings):
     n: int = Field(1, ge=1, le=65_536)
 
 
-class UpdateConfig(Settings):
-    """One update a round, from the base or from the model the round began with."""
+MODEL = r"base|round_start|model:.+"
+REFERENCE = rf"{MODEL}|synced\(every (?P<every>[1-9][0-9]{{0,8}})\)"
 
-    init_from: Literal["base", "round_start"] = "base"
+
+EVERY = re.compile(r"every\(([1-9][0-9]{0,8})\)")
+
+
+class UpdateConfig(Settings):
+    """One update a refresh.
+
+    `init_from` is where a round's first update starts: `base`, `round_start` (the model that the
+    round began with) or `model:…` (a folder, or an id of the store); later refreshes go on. The
+    `reference` of losses that have one is named alike, or `synced(every r)`: the policy of the
+    newest refresh whose number in the run is a multiple of r. The optimizer goes on until it is
+    reset: each `round`, each `refresh`, or `never`.
+    """
+
+    init_from: str = "base"
+    reference: str | None = later(None)
+    reset_optimizer: Literal["round", "refresh", "never"] = later("round")
     steps: StepsConfig = StepsConfig()
     updater: UpdaterConfig
+
+    @field_validator("init_from")
+    @classmethod
+    def _start_is_a_model(cls, text: str) -> str:
+        if not re.fullmatch(MODEL, text):
+            raise ValueError(
+                f"{text!r} is not allowed: use base, round_start, or model:… with a folder or an id"
+            )
+        return text
+
+    @field_validator("reference")
+    @classmethod
+    def _reference_is_a_model(cls, text: str | None) -> str | None:
+        if text is not None and not re.fullmatch(REFERENCE, text):
+            raise ValueError(
+                f"{text!r} is not allowed: use base, round_start, synced(every r) with r from 1 "
+                "on, or model:… with a folder or an id"
+            )
+        return text
+
+    @model_validator(mode="after")
+    def _reference_is_needed_or_absent(self) -> "UpdateConfig":
+        needs, name = self.updater.needs_reference, self.updater.type
+        if needs and self.reference is None:
+            raise ValueError(
+                f"reference is missing: {name} compares with one; use base, round_start, "
+                "synced(every r) or model:…"
+            )
+        if self.reference is not None and not needs:
+            raise ValueError(f"reference is {self.reference!r}, and {name} has none: leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _schedule_has_an_end(self) -> "UpdateConfig":
+        schedule = getattr(self.updater, "schedule", "constant_with_warmup")
+        if self.reset_optimizer == "never" and schedule != "constant_with_warmup":
+            raise ValueError(
+                f"reset_optimizer is never, so the {schedule} schedule has no end: use "
+                "updater.schedule: constant_with_warmup"
+            )
+        return self
+
+
+class TimingConfig(Settings):
+    """When the policy that samples is refreshed.
+
+    `every(s)`: each s optimizer steps (1 is online); `every_round`; `never`: the base samples all
+    rounds (offline).
+    """
+
+    policy_refresh: str = "every_round"
+
+    @field_validator("policy_refresh")
+    @classmethod
+    def _refresh_is_known(cls, text: str) -> str:
+        if text not in ("every_round", "never") and not EVERY.fullmatch(text):
+            raise ValueError(
+                f"{text!r} is not allowed: use every(s) with s from 1 on, every_round or never"
+            )
+        return text
+
+    @property
+    def steps(self) -> int | None:
+        """s of `every(s)`."""
+        found = EVERY.fullmatch(self.policy_refresh)
+        return int(found[1]) if found else None
 
 
 class GatesConfig(Settings):
@@ -78,7 +161,7 @@ class Config(Settings):
     `evaluation_sets` are tasks whose held-out problems are never trained on either.
     """
 
-    recipe: Literal["star", "rejection"]
+    recipe: Literal["star", "rejection", "dpo"]
     rounds: int = operational(5, ge=1, le=100_000)
     keep: str = operational("all")
     seed: int = Field(0, ge=0, lt=2**31)
@@ -91,6 +174,7 @@ class Config(Settings):
     rationalize: RationalizeConfig = RationalizeConfig()
     mix: MixConfig = MixConfig()
     update: UpdateConfig
+    timing: TimingConfig = later(TimingConfig())
     evaluate: EvaluateConfig = EvaluateConfig()
     decontaminate: DecontaminateConfig = later(DecontaminateConfig())
     evaluation_sets: Annotated[tuple[TaskConfig, ...], Field(strict=False)] = later(())
@@ -116,10 +200,51 @@ class Config(Settings):
         return given
 
     @model_validator(mode="after")
-    def _recipe_has_its_steps(self) -> "Config":
-        if self.recipe == "rejection" and self.rationalize.enabled:
+    def _recipe_has_its_rows(self) -> "Config":
+        imitates = self.update.updater.rows == "sft"
+        if imitates != (self.recipe != "dpo"):
+            fits = "dpo, kto" if self.recipe == "dpo" else "sft, tally"
             raise ValueError(
-                "rationalize.enabled is true, but rejection sampling never rationalizes: "
+                f"update.updater.type is {self.update.updater.type!r}, and recipe {self.recipe} "
+                f"does not make its rows: use one of {fits}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _refreshes_are_counted(self) -> "Config":
+        refresh = self.timing.policy_refresh
+        if self.recipe != "dpo" and refresh != "every_round":
+            raise ValueError(
+                f"timing.policy_refresh is {refresh!r}, and recipe {self.recipe} has one refresh a "
+                "round: leave it out, or use recipe: dpo"
+            )
+        if self.timing.steps is not None and self.update.steps.epochs is not None:
+            raise ValueError(
+                f"timing.policy_refresh is {refresh!r} and update.steps.epochs is set: refreshes "
+                "are cut by steps, give update.steps.first"
+            )
+        return self
+
+    def refreshes_of(self, round_: int) -> int:
+        """How many refreshes a round has."""
+        s = self.timing.steps
+        return 1 if s is None or not round_ else ceil(self._steps(round_) / s)
+
+    def steps_of(self, round_: int, refresh: int) -> int | None:
+        """Optimizer steps of a refresh; None where they are counted by epochs."""
+        if self.update.steps.epochs is not None:
+            return None
+        steps, s = self._steps(round_), self.timing.steps
+        return steps if s is None else min(s, steps - refresh * s)
+
+    def _steps(self, round_: int) -> int:
+        return self.update.steps.of_round(round_, 0, 1)
+
+    @model_validator(mode="after")
+    def _recipe_has_its_steps(self) -> "Config":
+        if self.recipe != "star" and self.rationalize.enabled:
+            raise ValueError(
+                f"rationalize.enabled is true, but recipe {self.recipe} never rationalizes: "
                 "set it to false or use `recipe: star`"
             )
         return self

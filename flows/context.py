@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the steps of a run share: config, store, folders, built parts, screen."""
 
-from dataclasses import dataclass, field
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from configs.schema import Config
+from flows.models import named_model
 from flows.screen import Screen
-from stages.errors import StoreError
+from stages.errors import ConfigError, StoreError
 from stages.ids import Id
 from stages.policies.checkpoint import (
     context_length,
@@ -21,6 +25,8 @@ from stages.samplers.base import Engine
 from stages.tasks import Split, Task
 from stages.verifiers import VerifierPart
 from store.db import Store
+
+SYNCED = re.compile(r"synced\(every ([0-9]+)\)")
 
 
 class Run:
@@ -55,6 +61,11 @@ class Run:
     def models(self) -> Path:
         """Checkpoints, by content id, shared by all runs of the store."""
         return self.store.folder / "models"
+
+    @property
+    def optimizers(self) -> Path:
+        """Optimizer states, by the update that left them, shared like the checkpoints."""
+        return self.store.folder / "optimizers"
 
     @property
     def folder(self) -> Path:
@@ -98,6 +109,24 @@ class Run:
             )
         return folder
 
+    def named(self, name: str, base: Id, start: Id) -> Id:
+        """The model that `base`, `round_start` or `model:…` names."""
+        if name in ("base", "round_start"):
+            return base if name == "base" else start
+        return named_model(self.store, name.removeprefix("model:"))
+
+    def optimizer_of(self, update_id: Id) -> Path:
+        """Where the optimizer's state of an update lies, if it was kept."""
+        return self.optimizers / str(update_id)
+
+    def keep_optimizer(self, draft: Path, update_id: Id) -> None:
+        """Move an optimizer's state, which is whole, to its place."""
+        target = self.optimizer_of(update_id)
+        target.parent.mkdir(exist_ok=True)
+        if not is_complete(target):
+            shutil.rmtree(target, ignore_errors=True)
+            draft.rename(target)
+
     def engine(self, model_id: Id) -> Engine:
         """The sampler with a model loaded; the last one stays loaded."""
         if self._engine is None or self._engine[0] != model_id:
@@ -114,18 +143,61 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round of a run: 0 is the base. `start` is the policy that it begins with."""
+    """A round of a run, 0 being the base, or one of its refreshes.
+
+    `start` is the model that the round begins with, `current` the one that the refresh does.
+    """
 
     run: Run
     number: int
     start: Id
     base: Id
-    refresh: int = field(default=0)
+    refresh: int = 0
+    current: Id | None = None
+
+    @property
+    def policy(self) -> Id:
+        """The model that samples."""
+        never = self.run.config.timing.policy_refresh == "never"
+        return self.base if never else self.current or self.start
 
     @property
     def init(self) -> Id:
-        """The model that the round's update starts from."""
-        return self.base if self.run.config.update.init_from == "base" else self.start
+        """The model that the update starts from: in later refreshes the one before."""
+        if self.refresh:
+            return self.current or self.start
+        return self.run.named(self.run.config.update.init_from, self.base, self.start)
+
+    @property
+    def reference(self) -> Id | None:
+        """The model that the loss compares with, None for losses without one."""
+        name = self.run.config.update.reference
+        if name is None:
+            return None
+        synced = SYNCED.fullmatch(name)
+        if synced is None:
+            return self.run.named(name, self.base, self.start)
+        with self.run.store.transaction() as tx:
+            made = tx.ask("models_made", **self.place)
+        models: list[Id] = [row["model_id"] for row in made]
+        before = len(models) - 1
+        return models[before - before % int(synced[1])]
+
+    def share(self, problems: Sequence[Problem]) -> Sequence[Problem]:
+        """The refresh's part of the round's problems, cut in order."""
+        count = self.run.config.refreshes_of(self.number)
+        if 0 < len(problems) < count:
+            raise ConfigError(
+                f"timing.policy_refresh: round {self.number} has {count} refreshes and "
+                f"{len(problems)} problems: use a larger s, or more problems a round"
+            )
+        start, end = (place * len(problems) // count for place in (self.refresh, self.refresh + 1))
+        return problems[start:end]
+
+    @property
+    def steps(self) -> int | None:
+        """Optimizer steps of the refresh, the last taking what is left; None: by epochs."""
+        return self.run.config.steps_of(self.number, self.refresh)
 
     @property
     def place(self) -> dict[str, Any]:

@@ -8,11 +8,16 @@ from prefect import flow
 
 from flows import steps
 from flows.context import Round
+from flows.dpo import dpo
 from flows.rejection import rejection
 from flows.star import star
 from stages.errors import LoopError
 
-RECIPES: dict[str, Callable[[Round], None]] = {"star": star, "rejection": rejection}
+RECIPES: dict[str, Callable[[Round], None]] = {
+    "star": star,
+    "rejection": rejection,
+    "dpo": dpo,
+}
 
 
 GONE = (

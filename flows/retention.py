@@ -7,6 +7,7 @@ decided, and the folder renamed to a draft, while the store is held: no other pr
 need it meanwhile. A draft whose process is gone is swept.
 """
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from configs.load import check
 from flows.context import Run
 from flows.fork import whole_rounds
 from flows.lock import leftovers, run_lock
@@ -43,14 +45,27 @@ class Checkpoint:
 
 
 def retain(run: Run) -> None:
-    """After a round: free what the run's `keep` lets go and no other run needs."""
-    if run.config.keep == "all":
-        return
-    freed = free(run.store, (run.name,))
+    """After a refresh: free what the run's `keep` lets go and no other run needs."""
+    freed = [] if run.config.keep == "all" else free(run.store, (run.name,))
+    _free_optimizers(run)
     if freed:
         count = f"{len(freed)} checkpoint{'s' * (len(freed) > 1)}"
         total = size(sum(each.bytes for each in freed))
         run.screen.say(f"{count} freed, {total} (keep: {run.config.keep})")
+
+
+def _free_optimizers(run: Run) -> None:
+    """Remove optimizer states that no refresh goes on from: not of a round's end, or model gone."""
+    folders = {folder.name: folder for folder in run.optimizers.glob("*")}
+    if len(folders) < 2:
+        return
+    with run.store.transaction() as tx:
+        made = tx.ask("optimizers_kept")
+    for row in made:
+        folder = folders.get(str(row["update_id"]))
+        kept = row["ends"] and (run.models / str(row["model_id"])).is_dir()
+        if folder and not kept:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def free(store: Store, runs: Collection[str], busy: Collection[str] = ()) -> list[Checkpoint]:
@@ -105,11 +120,11 @@ def _needed(tx: Transaction, used: Uses, busy: Collection[str]) -> set[Id]:
         if rule is None or rule["keep"] == "all" or rule["name"] in busy:
             needed |= {use["model_id"] for use in uses}
             continue
-        done = whole_rounds(tx, rule, rule["every"])
+        done = whole_rounds(tx, rule, check(json.loads(rule["config"])))
         last = max(done, default=0)
-        needed |= {u["model_id"] for u in uses if u["round"] == 0 or u["round"] >= last}
         ended_with = {use["round"]: use["model_id"] for use in uses}
-        kept = _kept_rounds(tx, rule, done)
+        needed |= {uses[-1]["model_id"], *(u["model_id"] for u in uses if u["round"] == 0)}
+        kept = [last, *_kept_rounds(tx, rule, done)]
         needed |= {ended_with[number] for number in kept if number in ended_with}
         if last < rule["target"]:
             needed |= {row["model_id"] for row in referred if row["run_id"] == run_id}
@@ -132,7 +147,7 @@ def litter(tx: Transaction, store: Store, runs: Collection[str]) -> list[tuple[s
     found = []
     for rule in tx.ask("keep_rules"):
         if rule["name"] in runs:
-            last = max(whole_rounds(tx, rule, rule["every"]), default=-1)
+            last = max(whole_rounds(tx, rule, check(json.loads(rule["config"]))), default=-1)
             paths = leftovers(tx, store.folder / rule["name"], rule["run_id"], last)
             found += [(rule["name"], path) for path in paths]
     return found

@@ -55,8 +55,24 @@ def header(config: Any) -> str:
         f"{generate.problems.per_round} problems a round at temperature "
         f"{generate.sampling.temperature:g}, reward {config.verifier.type}; update "
         f"{update.updater.type} from {update.init_from} ({', '.join(numbers)}), "
-        "no reference, no KL, no clipping"
+        f"{_compared(update)}, policy refreshed {_timing(config.timing)}"
     )
+
+
+def _compared(update: Any) -> str:
+    """What the loss compares with, and how hard it holds to it."""
+    if update.reference is None:
+        return "no reference, no KL, no clipping"
+    losses = getattr(update.updater, "losses", (update.updater.type,))
+    beta = getattr(update.updater, "beta", None)
+    kl = "" if beta is None else f", β {beta:g} (KL in the loss)"
+    return f"loss {' + '.join(losses)}, reference {update.reference}{kl}, no clipping"
+
+
+def _timing(timing: Any) -> str:
+    words = {"every_round": "every round", "never": "never (offline)"}
+    refresh = timing.policy_refresh
+    return words.get(refresh, f"every {timing.steps} steps (s = {timing.steps})")
 
 
 def columns(lines: Sequence[RoundLine]) -> list[str]:

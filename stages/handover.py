@@ -9,12 +9,14 @@ number format where scoring in the sampler's format takes the difference away.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from stages.chat import Messages
 from stages.ids import Id
 from stages.samplers.base import Completion, Engine, Request, SamplingConfig
+from stages.scoring import score_tokens
 
 Suspect = Literal["tokenizer", "template", "weights", "dtype"]
 Score = Callable[[str, Sequence[tuple[Sequence[int], Sequence[int]]]], list[list[float]]]
@@ -82,23 +84,7 @@ def compare(
 
 def scorer(folder: Path, device: str) -> Score:
     """Log-probabilities at temperature 1 under the model of a checkpoint folder."""
-
-    def score(dtype: str, rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[float]]:
-        import torch
-        from transformers import AutoModelForCausalLM
-
-        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
-        model = model.to(device).eval()
-        found = []
-        with torch.inference_mode():
-            for prompt, completion in rows:
-                ids = torch.tensor([[*prompt, *completion]], device=device)
-                logits = model(input_ids=ids).logits[0, len(prompt) - 1 : -1].float()
-                chosen = torch.tensor(completion, device=device).unsqueeze(-1)
-                found.append(logits.log_softmax(-1).gather(-1, chosen).squeeze(-1).tolist())
-        return found
-
-    return score
+    return partial(score_tokens, folder, device)
 
 
 def _gap(told: Sequence[Sequence[float]], scored: Sequence[Sequence[float]]) -> Gap:

@@ -9,24 +9,18 @@ rounds, seed. Training rows always carry the problem's plain prompt.
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from stages import ids
+from stages.candidates import Candidate, History, Mix, barred
 from stages.equations import equation_key, equations_hold, farthest
 from stages.ids import Id
-from stages.rows import (
-    Decision,
-    Prompt,
-    Source,
-    TrainingRow,
-    TrainingRowTrajectory,
-    TrainingSet,
-    Trajectory,
-)
+from stages.pairs import PairsConfig
+from stages.rows import Decision, Source, TrainingRow, TrainingRowTrajectory, TrainingSet
 from stages.settings import Settings, later
 
 SOURCES: tuple[Source, ...] = ("round", "rationalized", "earlier", "seed")
@@ -35,52 +29,48 @@ SOURCES: tuple[Source, ...] = ("round", "rationalized", "earlier", "seed")
 class MixConfig(Settings):
     """What a training set is made of.
 
-    `history` takes right answers of earlier rounds or not, `seed_rows` as many worked examples of
-    the task. `max_rationalized_share` bounds rationalized rows among the rows that the model made.
-    `dedup` compares answers of one problem by token ids, by text, or by their equations: of a list
-    of equations (no equations are a list too) and a source, the answer that is farthest from the
-    problem's kept ones stays. `check_equations` leaves out answers with a false equation.
+    `history` says which earlier rows are taken: none (`new_only`), all (`accumulate`), those of the
+    last w rounds with this one (`window(w)`), or any up to a share of the set (`ratio(x)`).
+    `seed_rows` is how many worked examples of the task are. `max_rationalized_share` bounds
+    rationalized rows among the rows that the model made. `dedup` compares answers of one problem by
+    token ids, by text, or by their equations: of a list of equations (no equations are a list too)
+    and a source, the answer that is farthest from the problem's kept ones stays. `check_equations`
+    leaves out answers with a false equation. `max_policy_age` leaves out rows whose policy was
+    updated more often since. `pairs` says how answers are paired, for losses on pairs.
     """
 
-    history: Literal["new_only", "accumulate"] = "accumulate"
+    history: str = "accumulate"
     seed_rows: int = Field(0, ge=0)
     cap_per_problem: int | None = Field(None, ge=1)
     dedup: Literal["none", "exact", "normalised", "equations"] = "exact"
     check_equations: bool = later(False)
     max_rationalized_share: float | None = Field(None, gt=0, le=1)
     max_tokens: int | None = Field(None, ge=1)
+    max_policy_age: int | None = later(None, ge=0)
+    pairs: PairsConfig = later(PairsConfig())
+
+    @field_validator("history")
+    @classmethod
+    def _history_is_known(cls, text: str) -> str:
+        History.parse(text)
+        return text
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A trajectory with its verdict, the source it would count for, and its plain prompt.
+def mix(
+    candidates: Sequence[Candidate],
+    config: MixConfig,
+    seed: int,
+    step_key: Id,
+    kind: Literal["sft", "rollout"] = "sft",
+) -> Mix:
+    """Choose among the candidates and order the chosen rows for training.
 
-    `contaminated`: its completion recites an evaluation problem.
+    Right answers are rows of kind `sft`; right and wrong ones, with their reward, `rollout`.
     """
-
-    trajectory: Trajectory
-    source: Source
-    status: str
-    score: float | None
-    prompt: Prompt
-    contaminated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Mix:
-    """A training set with its rows, the trajectories behind them, and all decisions."""
-
-    training_set: TrainingSet
-    rows: list[TrainingRow]
-    trajectories: list[TrainingRowTrajectory]
-    decisions: list[Decision]
-
-
-def mix(candidates: Sequence[Candidate], config: MixConfig, seed: int, step_key: Id) -> Mix:
-    """Choose among the candidates and order the chosen rows for training."""
-    kept, left_out = _choose(_ordered(candidates, seed), config)
+    allowed = {"correct"} if kind == "sft" else {"correct", "wrong"}
+    kept, left_out = _choose(_ordered(candidates, seed), config, allowed)
     random.Random(f"rows|{seed}").shuffle(kept)
-    rows = _training_rows(kept)
+    rows = _training_rows(kept, kind)
     set_id = ids.training_set_id([row_id for row_id, _ in rows])
     decided = [*((c, "kept") for c in kept), *left_out]
     decisions = [
@@ -88,7 +78,9 @@ def mix(candidates: Sequence[Candidate], config: MixConfig, seed: int, step_key:
         for c, why in decided
     ]
     training_rows = [
-        TrainingRow(set_id, row_id, place, "sft", c.prompt.prompt_id, 1.0, c.source, loss_tokens(c))
+        TrainingRow(
+            set_id, row_id, place, kind, c.prompt.prompt_id, 1.0, c.source, loss_tokens(c), c.age
+        )
         for place, (row_id, c) in enumerate(rows)
     ]
     return Mix(
@@ -119,11 +111,11 @@ def _ordered(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
 
 
 def _choose(
-    ordered: Sequence[Candidate], config: MixConfig
+    ordered: Sequence[Candidate], config: MixConfig, allowed: Collection[str]
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     """Rows that fall to another rule leave no room for rationalized ones: choose until it holds."""
     own = sum(c.trajectory.origin == "self" for c in ordered)
-    read = [_Read(c, _usable(c, config), _dedup_text(c, config)) for c in ordered]
+    read = [_Read(c, _usable(c, config, allowed), _dedup_text(c, config)) for c in ordered]
     while True:
         kept, left_out = _choose_with_room(read, config, _rationalized_room(config, own))
         found = sum(c.trajectory.origin == "self" for c in kept)
@@ -149,14 +141,17 @@ def _choose_with_room(
     left_out: list[tuple[Candidate, str]] = []
     seen: set[str] = set()
     per_problem: Counter[Id] = Counter()
-    seeds = rationalized = 0
-    tokens = 0
+    history = History.parse(config.history)
+    seeds = rationalized = earlier = tokens = 0
     for one in _farthest_first(read, kept) if config.dedup == "equations" else read:
         candidate, why, text = one.candidate, one.barred, one.text
         if why is None and text is not None and text in seen:
             why = "duplicate"
         if why is None and _rationalized(candidate) and room is not None:
             why = "over_rationalized_share" if rationalized >= room else None
+        if why is None and candidate.source == "earlier":
+            most = history.room(len(kept) - earlier)
+            why = "over_old_share" if most is not None and earlier >= most else None
         if why is None and candidate.source == "seed":
             why = "over_seed_rows" if seeds >= config.seed_rows else None
         if why is None and config.cap_per_problem and candidate.source != "seed":
@@ -170,6 +165,7 @@ def _choose_with_room(
         kept.append(candidate)
         tokens += loss_tokens(candidate)
         seeds += candidate.source == "seed"
+        earlier += candidate.source == "earlier"
         rationalized += _rationalized(candidate)
         per_problem[candidate.trajectory.problem_id] += 1
         if text is not None:
@@ -203,19 +199,14 @@ def _farthest_first(read: Sequence[_Read], kept: Sequence[Candidate]) -> Iterato
             settled.add(place.text)
 
 
-def _usable(candidate: Candidate, config: MixConfig) -> str | None:
+def _usable(candidate: Candidate, config: MixConfig, allowed: Collection[str]) -> str | None:
     """Why a candidate can never train, or None."""
-    if candidate.prompt.hinted:
-        return "hinted_prompt"
-    if candidate.trajectory.finish_reason == "length":
-        return "truncated"
-    if candidate.contaminated:
-        return "contaminated"
-    if candidate.status != "correct":
-        return candidate.status
-    if config.check_equations and not equations_hold(candidate.trajectory.completion):
-        return "false_equation"
-    return None
+    why = barred(candidate)
+    if why is None and candidate.status not in allowed:
+        why = candidate.status
+    if why is None and config.check_equations:
+        why = None if equations_hold(candidate.trajectory.completion) else "false_equation"
+    return why
 
 
 def _rationalized(candidate: Candidate) -> bool:
@@ -240,7 +231,7 @@ def _dedup_text(candidate: Candidate, config: MixConfig) -> str | None:
     return None
 
 
-def _training_rows(kept: Sequence[Candidate]) -> list[tuple[Id, Candidate]]:
+def _training_rows(kept: Sequence[Candidate], kind: str) -> list[tuple[Id, Candidate]]:
     """The kept candidates with their row ids; equal contents get ids of their own."""
     copies: Counter[tuple[Id, Id]] = Counter()
     rows = []
@@ -248,7 +239,7 @@ def _training_rows(kept: Sequence[Candidate]) -> list[tuple[Id, Candidate]]:
         prompt = candidate.prompt
         content = ids.content_id(prompt.token_ids, candidate.trajectory.token_ids)
         copy = copies[prompt.prompt_id, content]
-        row_id = ids.training_row_id("sft", prompt.prompt_id, [content], 1.0, copy)
+        row_id = ids.training_row_id(kind, prompt.prompt_id, [content], 1.0, copy)
         copies[prompt.prompt_id, content] += 1
         rows.append((row_id, candidate))
     return rows

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training rows and an updater to a checkpoint, and how often each row was visited."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
@@ -15,13 +17,16 @@ from stages.rows import (
     ModelParent,
     Prompt,
     Relation,
+    TrainingMetric,
     TrainingRow,
     TrainingUpdate,
     TrainingVisit,
     Trajectory,
 )
 from stages.settings import Settings, later
-from stages.updaters.base import Item, Plan, Progress, Updater
+from stages.updaters.base import Item, Plan, Progress, Trained, Updater
+
+ROLES = ("completion", "chosen", "rejected")
 
 
 class StepsConfig(Settings):
@@ -53,73 +58,105 @@ class StepsConfig(Settings):
         return int(self.first * self.growth ** (round_ - 1) + 1e-9)
 
 
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A trajectory behind a training row: its role there, and the reward it was given."""
+
+    training_row_id: Id
+    role: str
+    trajectory: Trajectory
+    reward: float | None = None
+
+
 def items_of(
     rows: Sequence[TrainingRow],
     prompts: Mapping[Id, Prompt],
-    trajectories: Mapping[Id, Trajectory],
+    behind: Sequence[Behind],
+    reference: Mapping[tuple[Id, Id], float] | None = None,
 ) -> list[Item]:
-    """Training items in the set's order; `trajectories` are by training row id.
+    """Training items in the set's order.
 
-    Refuses a hinted prompt, and a completion that belongs to another problem than its prompt.
+    `reference` has the summed log-probability of a trajectory after a prompt. Refuses a hinted
+    prompt, and a completion that belongs to another problem than its prompt.
     """
+    by_row: dict[Id, dict[str, Behind]] = defaultdict(dict)
+    for each in behind:
+        by_row[each.training_row_id][each.role] = each
     items = []
     for row in sorted(rows, key=lambda row: row.position):
-        prompt, trajectory = prompts[row.prompt_id], trajectories[row.training_row_id]
-        if prompt.hinted or prompt.problem_id != trajectory.problem_id:
+        prompt, roles = prompts[row.prompt_id], by_row[row.training_row_id]
+        told = [roles[role] for role in ROLES if role in roles]
+        strangers = any(prompt.problem_id != each.trajectory.problem_id for each in told)
+        if prompt.hinted or strangers:
             fault = "a hinted prompt" if prompt.hinted else "another problem's completion"
             raise UpdaterError(
                 f"training row {row.training_row_id} has {fault}: nothing was trained; "
                 "this store's training rows were not made by starloop's mix"
             )
+        first, rest = told[0], told[1:]
+        scores = [
+            (reference or {}).get((each.trajectory.trajectory_id, prompt.prompt_id))
+            for each in told
+        ]
         items.append(
-            Item(row.training_row_id, prompt.token_ids, trajectory.token_ids, trajectory.loss_mask)
+            Item(
+                row.training_row_id,
+                prompt.token_ids,
+                first.trajectory.token_ids,
+                first.trajectory.loss_mask,
+                rest[0].trajectory.token_ids if rest else (),
+                first.reward,
+                tuple(value for value in scores if value is not None),
+                (prompt.text, *(each.trajectory.completion for each in told)),
+            )
         )
     return items
 
 
 def update(
     items: Sequence[Item], updater: Updater, plan: Plan, models: Path, progress: Progress
-) -> tuple[Path, int, Mapping[Id, int], float | None]:
-    """Train and publish: the checkpoint's folder, steps done, visits by row, loss."""
+) -> tuple[Path, Trained]:
+    """Train and publish: the checkpoint's folder, and what was done."""
     trained = updater.update(items, plan, progress)
     if trained.steps_done != plan.steps:
         raise UpdaterError(
             f"{updater.name} did {trained.steps_done} of {plan.steps} steps: run again to go on "
             "from its last complete checkpoint"
         )
-    return publish(plan.draft, models), trained.steps_done, trained.visits, trained.loss
+    return publish(plan.draft, models), trained
 
 
 def update_rows(
     *,
     init: Id,
+    reference: Id | None,
     training_set: Id,
+    optimizer_from: Id | None,
     updater: Updater,
     config: str,
     plan: Plan,
-    steps_done: int,
+    trained: Trained,
     checkpoint: Path,
-    visits: Mapping[Id, int],
-    loss: float | None,
-) -> tuple[TrainingUpdate, list[TrainingVisit]]:
+) -> tuple[TrainingUpdate, list[TrainingVisit], list[TrainingMetric]]:
     """The store's rows for an update that was done."""
     model = model_id_of(checkpoint)
-    update_id = ids.update_id(init, None, training_set, config, plan.seed, plan.steps, model)
+    update_id = ids.update_id(init, reference, training_set, config, plan.seed, plan.steps, model)
     row = TrainingUpdate(
         update_id=update_id,
         init_model_id=init,
-        reference_model_id=None,
+        reference_model_id=reference,
         training_set_id=training_set,
-        optimizer_from=None,
+        optimizer_from=optimizer_from,
         updater=updater.name,
         config=config,
         seed=plan.seed,
         steps_planned=plan.steps,
-        steps_done=steps_done,
+        steps_done=trained.steps_done,
         model_id=model,
-        loss=loss,
+        loss=trained.loss,
     )
-    return row, [TrainingVisit(update_id, row_id, count) for row_id, count in visits.items()]
+    visits = [TrainingVisit(update_id, row_id, count) for row_id, count in trained.visits.items()]
+    return row, visits, [TrainingMetric(update_id, *measured) for measured in trained.series]
 
 
 def model_parents(

@@ -255,11 +255,13 @@ comment on column trajectory_parent.relation is 'hint: the failed try it rationa
 
 create table trajectory_logprob (
     trajectory_id uuid not null,
+    prompt_id uuid not null,
     model_id uuid not null,
     logprob double not null
 );
-comment on table trajectory_logprob is 'A trajectory scored under a model; key: trajectory_id, model_id';
+comment on table trajectory_logprob is 'A trajectory scored under a model; key: trajectory_id, prompt_id, model_id';
 comment on column trajectory_logprob.trajectory_id is 'The trajectory';
+comment on column trajectory_logprob.prompt_id is 'The prompt it was scored after: the one it is trained on';
 comment on column trajectory_logprob.model_id is 'The model that scored it';
 comment on column trajectory_logprob.logprob is 'Summed log-probability of the completion, nats';
 
@@ -391,7 +393,8 @@ create table training_row (
     prompt_id uuid not null,
     weight double not null,
     source varchar not null,
-    tokens integer not null
+    tokens integer not null,
+    policy_age integer
 );
 comment on table training_row is 'A row of a training set; key: training_set_id, training_row_id';
 comment on column training_row.training_set_id is 'The set';
@@ -402,6 +405,7 @@ comment on column training_row.prompt_id is 'Prompt trained on, never a hinted o
 comment on column training_row.weight is 'Weight in the loss';
 comment on column training_row.source is 'Declared source of the mix: round, earlier, rationalized, seed; import';
 comment on column training_row.tokens is 'Tokens that carry loss';
+comment on column training_row.policy_age is 'Updates between the policy that sampled it and the one it trains; NULL where none of the run did';
 
 create table training_row_trajectory (
     training_set_id uuid not null,
@@ -472,6 +476,30 @@ comment on table training_visit is 'How often an update visited a row; key: upda
 comment on column training_visit.update_id is 'The update';
 comment on column training_visit.training_row_id is 'The row';
 comment on column training_visit.visits is 'Times the optimizer saw it; 0 means it did not train the model';
+
+create table training_metric (
+    update_id uuid not null,
+    step integer not null,
+    name varchar not null,
+    value double not null
+);
+comment on table training_metric is 'What the trainer measured on an optimizer step; key: update_id, step, name';
+comment on column training_metric.update_id is 'The update';
+comment on column training_metric.step is 'Optimizer step of it, from 1';
+comment on column training_metric.name is 'As the trainer names it: loss, grad_norm, entropy, rewards/margins, logps/chosen …';
+comment on column training_metric.value is 'The value, a mean over the step''s rows where it is of rows';
+
+create table monitor (
+    step_key uuid not null,
+    name varchar not null,
+    slice varchar not null,
+    value double not null
+);
+comment on table monitor is 'What a refresh''s answers look like; key: step_key, name, slice';
+comment on column monitor.step_key is 'The step that measured';
+comment on column monitor.name is 'length, entropy, truncated, repetition, mixed, reward_mean, kl_reference …';
+comment on column monitor.slice is 'all, or a part: correct, wrong';
+comment on column monitor.value is 'The value';
 
 create table evaluation (
     evaluation_id uuid primary key,

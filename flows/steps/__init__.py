@@ -11,6 +11,7 @@ from flows.steps.generate import generate
 from flows.steps.hand_over import hand_over
 from flows.steps.mix import mix
 from flows.steps.rationalize import rationalize
+from flows.steps.score import score
 from flows.steps.setup import setup
 from flows.steps.update import update
 from flows.steps.verify import verify
@@ -22,6 +23,7 @@ __all__ = [
     "hand_over",
     "mix",
     "rationalize",
+    "score",
     "setup",
     "update",
     "verify",

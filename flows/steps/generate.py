@@ -18,12 +18,12 @@ from stages.settings import canonical, identity
 def generate(r: Round) -> Done:
     """Sample `generate.n` completions for each of the round's problems."""
     config = r.run.config.generate
-    problems = _problems(r)
+    problems = r.share(_problems(r))
     key = ids.step_key(
         "generate",
         1,
         [
-            r.start,
+            r.policy,
             r.run.prompts.prompt_set_id,
             ids.hash_ids([problem.problem_id for problem in problems]),
             r.run.config.seed,
@@ -55,7 +55,7 @@ def _problems(r: Round) -> list[Problem]:
 
 def _make(r: Round, space: Workspace, problems: Sequence[Problem]) -> Output:
     run, config = r.run, r.run.config.generate
-    draw = Draw(r.start, config.sampling, "train", config.n, run.config.seed, r.number, r.refresh)
+    draw = Draw(r.policy, config.sampling, "train", config.n, run.config.seed, r.number, r.refresh)
     asked = ask(r, space, problems, config.sampling.max_tokens, hinted=False, turn=r.number)
     rows = fill(r, plan_slots(asked.prompts, draw), draw, space, "generate")
     return Output(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A round's training set is chosen from its own rows, earlier rounds' and the seed."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -9,9 +10,11 @@ from flows.context import Round
 from flows.steps.base import step, training_prompts, unique
 from stages import ids
 from stages import mix as stage
+from stages.candidates import Candidate, History
 from stages.decontaminate import Overlap
 from stages.errors import ConfigError
 from stages.ids import Id
+from stages.pairs import pair_up
 from stages.prompts import settings_of
 from stages.rows import (
     Decision,
@@ -44,30 +47,56 @@ def mix(r: Round, *sources: Done) -> Done:
 
 
 def _earlier_keys(r: Round) -> list[Id]:
-    """Keys of the earlier steps whose rows may be taken."""
+    """Keys of the earlier steps whose rows may be taken, and of the updates they are old by."""
     with r.run.store.transaction() as tx:
-        rows = tx.ask("step_keys", run_id=r.run.run_id, round=r.number - 1)
-    accumulate = r.run.config.mix.history == "accumulate"
-    steps = ("setup", "generate", "verify", "rationalize") if accumulate else ("setup",)
-    return [row["step_key"] for row in rows if row["step"] in steps]
+        rows = tx.ask("step_keys", run_id=r.run.run_id, round=r.number)
+    history = History.parse(r.run.config.mix.history)
+    since = history.since(r.number)
+    sampled = {"generate", "verify", "rationalize"}
+    return [
+        row["step_key"]
+        for row in rows
+        if (row["round"], row["refresh"]) < (r.number, r.refresh)
+        and (
+            row["step"] in ("setup", "admit")
+            or (history.earlier and row["step"] in sampled and row["round"] >= since)
+        )
+    ]
 
 
 def _make(r: Round, space: Workspace) -> Output:
-    config = r.run.config.mix
-    accumulate = config.history == "accumulate"
+    config, updater = r.run.config.mix, r.run.config.update.updater
+    history = History.parse(config.history)
     with r.run.store.transaction() as tx:
-        found = tx.ask("candidates", run_id=r.run.run_id, round=r.number, accumulate=accumulate)
+        found = tx.ask(
+            "candidates",
+            **r.place,
+            since=history.since(r.number),
+            earlier=history.earlier,
+            wrong_too=updater.rows != "sft",
+        )
+        made = tx.ask("models_made", **r.place)
         plain_ids = unique(row["plain_prompt_id"] for row in found)
         plain = {p.prompt_id: p for p in tx.rows(Prompt, "prompts_by_id", ids=plain_ids)}
     trained, written = _as_trained(r, plain)
     reciting = _reciting(r, {row["trajectory_id"]: row["completion"] for row in found})
-    candidates = [_candidate(dict(row), trained, reciting) for row in found]
-    mixed = stage.mix(candidates, config, r.run.config.seed, space.key)
+    extracted = {row["trajectory_id"]: row["extracted"] for row in found}
+    ages = {row["model_id"]: len(made) - 1 - place for place, row in enumerate(made)}
+    most = config.max_policy_age
+    candidates = [_candidate(dict(row), trained, reciting, ages, most) for row in found]
+    seed = r.run.config.seed
+    if updater.rows == "pair":
+        said = {id_: answer for id_, answer in extracted.items() if answer is not None}
+        same = r.run.verifier.same_answer
+        mixed = pair_up(candidates, config.pairs, history, seed, space.key, said, same)
+    else:
+        mixed = stage.mix(candidates, config, seed, space.key, updater.rows)
     if not mixed.rows:
-        reasons = sorted({d.why for d in mixed.decisions}) or ["there was none"]
+        reasons = Counter(d.why for d in mixed.decisions if d.source == "round")
+        counted = ", ".join(f"{count} {why}" for why, count in reasons.most_common())
         raise ConfigError(
             f"round {r.number}: none of {len(candidates)} candidates can be trained on "
-            f"({', '.join(reasons)}): start another --name with mix.seed_rows, easier "
+            f"({counted or 'there was none'}): start another --name with mix.seed_rows, easier "
             "problems, or more samples"
         )
     share = stage.rationalized_share(candidates, mixed)
@@ -115,10 +144,17 @@ def _reciting(r: Round, completions: Mapping[Id, str]) -> set[Id]:
 
 
 def _candidate(
-    row: dict[str, Any], plain: Mapping[Id, Prompt], reciting: Collection[Id]
-) -> stage.Candidate:
+    row: dict[str, Any],
+    plain: Mapping[Id, Prompt],
+    reciting: Collection[Id],
+    ages: Mapping[Id, int],
+    most: int | None,
+) -> Candidate:
     status, score, source = row.pop("status"), row.pop("score"), row.pop("source")
+    row.pop("extracted")
     prompt = plain[row.pop("plain_prompt_id")]
     trajectory = as_row(Trajectory, row)
     recites = trajectory.trajectory_id in reciting
-    return stage.Candidate(trajectory, source, status, score, prompt, recites)
+    age = ages.get(trajectory.model_id) if trajectory.model_id else None
+    too_old = age is not None and most is not None and age > most
+    return Candidate(trajectory, source, status, score, prompt, recites, age, too_old)

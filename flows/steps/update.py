@@ -3,18 +3,22 @@
 
 import shutil
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
 from flows.steps.base import step, unique
 from stages import ids
+from stages.errors import StoreError
 from stages.ids import Id
 from stages.policies.checkpoint import is_complete, model_row
 from stages.rows import (
     Model,
     ModelParent,
     Prompt,
+    TrainingMetric,
     TrainingRow,
     TrainingSet,
     TrainingUpdate,
@@ -22,7 +26,7 @@ from stages.rows import (
     Trajectory,
 )
 from stages.settings import identity_json
-from stages.update import items_of, model_parents, update_rows
+from stages.update import Behind, items_of, model_parents, update_rows
 from stages.update import update as train
 from stages.updaters import Item, Plan
 
@@ -31,21 +35,47 @@ from stages.updaters import Item, Plan
 def update(r: Round, mixed: Done, init: Id) -> Done:
     """Train from `init` on what `mix` chose."""
     steps = _planned_steps(r)
-    key = ids.step_key(
-        "update",
-        1,
-        [mixed.key, init, steps, _seed(r)],
-        identity_json(r.run.config.update.updater),
-    )
-    return once(r, "update", key, lambda space: _make(r, space, init, steps), _has_checkpoint)
+    carried = _carried(r)
+    inputs = [mixed.key, init, steps, _seed(r), *([carried.update_id] if carried else [])]
+    config = r.run.config.update.updater
+    key = ids.step_key("update", 1, inputs, identity_json(config))
+    return once(r, "update", key, lambda space: _make(r, space, init, steps, carried), _has_all)
 
 
 def _planned_steps(r: Round) -> int:
+    if r.steps is not None:
+        return r.steps
     config = r.run.config.update
     with r.run.store.transaction() as tx:
         (used,) = tx.ask("step_outputs", **r.place, step="mix", kind="training_set")
         (found,) = tx.rows(TrainingSet, "training_set_by_id", training_set_id=used["id"])
     return config.steps.of_round(r.number, found.rows, config.updater.batch_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """The update whose optimizer goes on, and the steps that its schedule covers."""
+
+    update_id: Id
+    state: Path
+
+
+def _carried(r: Round) -> Carried | None:
+    """The update before this one in the run, where its optimizer is to go on."""
+    reset = r.run.config.update.reset_optimizer
+    with r.run.store.transaction() as tx:
+        before = tx.ask("model_before", **r.place)
+    goes_on = reset == "never" or (reset == "round" and r.refresh > 0)
+    if not goes_on or not before or before[0]["model_id"] != r.init:
+        return None
+    return Carried(before[0]["update_id"], r.run.optimizer_of(before[0]["update_id"]))
+
+
+def _goes_on_after(r: Round) -> bool:
+    """Whether a later update of the run may need this one's optimizer."""
+    reset, config = r.run.config.update.reset_optimizer, r.run.config
+    within = r.refresh + 1 < config.refreshes_of(r.number)
+    return reset == "never" or (reset == "round" and within)
 
 
 def _seed(r: Round) -> int:
@@ -54,55 +84,82 @@ def _seed(r: Round) -> int:
     return int(ids.hash_text(text)[:8], 16) >> 1
 
 
-def _has_checkpoint(r: Round, source: Mapping[str, Any]) -> bool:
-    """Whether the checkpoint of an update that was done elsewhere still lies in its folder."""
+def _has_all(r: Round, source: Mapping[str, Any]) -> bool:
+    """Whether what an update left elsewhere still lies there: checkpoint, optimizer if needed."""
     with r.run.store.transaction() as tx:
         place = {name: source[name] for name in ("run_id", "round", "refresh", "step")}
         (used,) = tx.ask("step_outputs", **place, kind="model")
+        (made,) = tx.ask("step_outputs", **place, kind="training_update")
         (model,) = tx.rows(Model, "model_by_id", model_id=used["id"])
-    return is_complete(r.run.store.folder / model.path)
+    state = r.run.optimizer_of(made["id"])
+    whole = is_complete(r.run.store.folder / model.path)
+    return whole and (not _goes_on_after(r) or is_complete(state))
 
 
-def _make(r: Round, space: Workspace, init: Id, steps: int) -> Output:
+def _make(r: Round, space: Workspace, init: Id, steps: int, carried: Carried | None) -> Output:
     run, config = r.run, r.run.config.update
-    training_set, items, policies = _items(r)
+    reference = r.reference
+    training_set, items, policies = _items(r, reference)
+    if carried and not is_complete(carried.state):
+        raise StoreError(
+            f"round {r.number}: the optimizer of update {carried.update_id} is missing or torn in "
+            f"{carried.state}: put it back, or start a run with update.reset_optimizer: refresh"
+        )
     plan = Plan(
         steps=steps,
         seed=_seed(r),
         init=run.checkpoint(init),
         work=space.folder / "training",
         draft=space.folder / "draft",
+        optimizer=carried and carried.state,
+        span=_span(r, steps),
+        state=space.folder / "optimizer" if _goes_on_after(r) else None,
+        reference=None if reference is None else run.checkpoint(reference),
     )
     shutil.rmtree(plan.draft, ignore_errors=True)
     run.close()
     updater = config.updater.build()
     with run.screen.stage("update", total=plan.steps) as stage, space.working():
-        folder, done, visits, loss = train(
+        folder, trained = train(
             items, updater, plan, run.models, lambda step, loss: stage.progress(step, plan.steps)
         )
-    row, visited = update_rows(
+    row, visited, measured = update_rows(
         init=init,
+        reference=reference,
         training_set=training_set,
+        optimizer_from=carried and carried.update_id,
         updater=updater,
         config=identity_json(config.updater),
         plan=plan,
-        steps_done=done,
+        trained=trained,
         checkpoint=folder,
-        visits=visits,
-        loss=loss,
     )
+    if plan.state is not None:
+        run.keep_optimizer(plan.state, row.update_id)
     return Output(
         [
             (Model, [model_row(folder, "update", run.store.folder)]),
             (TrainingUpdate, [row]),
             (TrainingVisit, visited),
+            (TrainingMetric, measured),
             (ModelParent, model_parents(row, visited, policies)),
         ],
         {"training_update": [row.update_id], "model": [row.model_id]},
     )
 
 
-def _items(r: Round) -> tuple[Id, Sequence[Item], Mapping[Id, Collection[Id]]]:
+def _span(r: Round, steps: int) -> int | None:
+    """Steps that the learning rate's schedule covers: until the optimizer is reset."""
+    config = r.run.config
+    if config.update.reset_optimizer == "refresh" or config.refreshes_of(r.number) == 1:
+        return None
+    parts = [config.steps_of(r.number, n) for n in range(config.refreshes_of(r.number))]
+    return sum(part if part is not None else steps for part in parts)
+
+
+def _items(
+    r: Round, reference: Id | None
+) -> tuple[Id, Sequence[Item], Mapping[Id, Collection[Id]]]:
     """The training set with its items, and who sampled what stands behind each."""
     with r.run.store.transaction() as tx:
         (used,) = tx.ask("step_outputs", **r.place, step="mix", kind="training_set")
@@ -114,11 +171,22 @@ def _items(r: Round) -> tuple[Id, Sequence[Item], Mapping[Id, Collection[Id]]]:
         behind = tx.rows(
             Trajectory, "trajectories_by_id", ids=unique(link["trajectory_id"] for link in links)
         )
+        scored = (
+            tx.ask("logprobs_under", training_set_id=set_id, model_id=reference)
+            if reference
+            else []
+        )
     by_id = {row.trajectory_id: row for row in behind}
     items = items_of(
         rows,
         {prompt.prompt_id: prompt for prompt in prompts},
-        {link["training_row_id"]: by_id[link["trajectory_id"]] for link in links},
+        [
+            Behind(
+                link["training_row_id"], link["role"], by_id[link["trajectory_id"]], link["reward"]
+            )
+            for link in links
+        ],
+        {(row["trajectory_id"], row["prompt_id"]): row["logprob"] for row in scored},
     )
     policies: dict[Id, set[Id]] = {}
     for link in sampled:

@@ -16,6 +16,7 @@ from stages.rows.judged import (
 from stages.rows.measured import (
     Evaluation,
     Metric,
+    Monitor,
     StepOutput,
 )
 from stages.rows.sampled import (
@@ -37,6 +38,7 @@ from stages.rows.trained import (
     HandOver,
     ModelParent,
     Relation,
+    TrainingMetric,
     TrainingRow,
     TrainingRowTrajectory,
     TrainingSet,
@@ -53,6 +55,7 @@ __all__ = [
     "Metric",
     "Model",
     "ModelParent",
+    "Monitor",
     "Origin",
     "Problem",
     "ProblemDecision",
@@ -64,6 +67,7 @@ __all__ = [
     "Source",
     "Status",
     "StepOutput",
+    "TrainingMetric",
     "TrainingRow",
     "TrainingRowTrajectory",
     "TrainingSet",

@@ -52,3 +52,13 @@ class StepOutput:
     id: Id
     reused: bool
     first: bool
+
+
+@keyed("step_key", "name", "slice")
+class Monitor:
+    """What a refresh's answers look like: one number, of all of them or of a `slice`."""
+
+    step_key: Id
+    name: str
+    slice: str
+    value: float

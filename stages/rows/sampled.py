@@ -148,10 +148,14 @@ class TrajectoryParent:
     relation: Literal["hint", "revision", "turn"]
 
 
-@keyed("trajectory_id", "model_id")
+@keyed("trajectory_id", "prompt_id", "model_id")
 class TrajectoryLogprob:
-    """The summed log-probability (nats) of a trajectory's completion under any model."""
+    """The summed log-probability (nats) of a trajectory's completion after a prompt, under a model.
+
+    `prompt_id` is the prompt it is trained on, which may not be the one it was sampled from.
+    """
 
     trajectory_id: Id
+    prompt_id: Id
     model_id: Id
     logprob: float

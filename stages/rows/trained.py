@@ -20,7 +20,11 @@ class TrainingSet:
 
 @keyed("training_set_id", "training_row_id")
 class TrainingRow:
-    """A row of a training set; its prompt has no hint, its `tokens` are those that carry loss."""
+    """A row of a training set; its prompt has no hint, its `tokens` are those that carry loss.
+
+    `policy_age` counts the updates between the policy that sampled it and the one it trains, None
+    where no policy of the run sampled it.
+    """
 
     training_set_id: Id
     training_row_id: Id
@@ -30,6 +34,7 @@ class TrainingRow:
     weight: float
     source: str
     tokens: int
+    policy_age: int | None = None
 
 
 @keyed("training_set_id", "training_row_id", "trajectory_id", "role")
@@ -79,6 +84,16 @@ class TrainingVisit:
     update_id: Id
     training_row_id: Id
     visits: int
+
+
+@keyed("update_id", "step", "name")
+class TrainingMetric:
+    """What the trainer measured on one optimizer step, from 1: loss, gradient norm, margins …"""
+
+    update_id: Id
+    step: int
+    name: str
+    value: float
 
 
 @keyed("step_key")

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stages.updaters import sft, tally
+from stages.updaters import dpo, sft, tally
 from stages.updaters.base import Item, Plan, Trained, Updater
 
-UpdaterConfig = Annotated[sft.Config | tally.Config, Field(discriminator="type")]
+UpdaterConfig = Annotated[dpo.Config | sft.Config | tally.Config, Field(discriminator="type")]
 
-__all__ = ["Item", "Plan", "Trained", "Updater", "UpdaterConfig", "sft", "tally"]
+__all__ = ["Item", "Plan", "Trained", "Updater", "UpdaterConfig", "dpo", "sft", "tally"]

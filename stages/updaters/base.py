@@ -4,16 +4,30 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from stages.ids import Id
 from stages.settings import Settings
 
 Progress = Callable[[int, float | None], None]
+Rows = Literal["sft", "pair", "rollout"]
 
 
 class UpdaterSettings(Settings):
-    """What every updater's config has: the number format and device it computes in."""
+    """What every updater's config has.
+
+    `rows` is the kind of training rows it takes: completions to imitate, pairs of a chosen and a
+    rejected one, or completions with a reward.
+    """
+
+    @property
+    def rows(self) -> Rows:
+        return "sft"
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether its loss compares the policy with a reference model."""
+        return False
 
     @property
     def precision(self) -> tuple[str, str]:
@@ -23,15 +37,22 @@ class UpdaterSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A training row as tokens: loss falls on the completion.
+    """A training row as tokens: loss falls on the completion, the chosen one of a pair.
 
-    `loss_mask` has one flag per completion token; None puts loss on all of them.
+    `loss_mask` has one flag per completion token; None puts loss on all of them. `rejected_ids` are
+    a pair's; `reward` is a rollout's. `reference` has the summed log-probabilities (nats) under the
+    reference model of the completion and of the rejected one. `texts` are prompt, completion and
+    rejected one as text.
     """
 
     training_row_id: Id
     prompt_ids: tuple[int, ...]
     completion_ids: tuple[int, ...]
     loss_mask: tuple[bool, ...] | None = None
+    rejected_ids: tuple[int, ...] = ()
+    reward: float | None = None
+    reference: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +60,9 @@ class Plan:
     """What to do: optimizer steps, seed, the start checkpoint, and a folder of our own.
 
     `work` keeps intermediate checkpoints over a kill; `draft` is where the result must lie.
+    `optimizer` is the state that an earlier update left, to go on with (None: begin anew); the
+    learning rate's schedule covers `span` steps (None: `steps`). `state` is where this update
+    leaves its own (None: nowhere). `reference` is the reference model's checkpoint.
     """
 
     steps: int
@@ -46,15 +70,23 @@ class Plan:
     init: Path
     work: Path
     draft: Path
+    optimizer: Path | None = None
+    span: int | None = None
+    state: Path | None = None
+    reference: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What was done: steps, visits of the optimizer by row, mean loss over the last tenth."""
+    """What was done: steps, visits of the optimizer by row, mean loss over the last tenth.
+
+    `series` are (step, name, value): what the trainer measured on each step, from 1.
+    """
 
     steps_done: int
     visits: Mapping[Id, int]
     loss: float | None
+    series: Sequence[tuple[int, str, float]] = ()
 
 
 class Updater(Protocol):

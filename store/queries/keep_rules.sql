@@ -9,7 +9,7 @@ with newest as (
 select run_id, name, forked_at_round,
        coalesce(now ->> 'keep', 'all') as keep,
        coalesce((now ->> 'rounds')::integer, 0) as target,
-       coalesce((now -> 'evaluate' ->> 'every')::integer, 1) as every,
+       now::varchar as config,
        now -> 'policy' ->> 'path' as base_path
 from newest
 where recipe != 'import'

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the updaters on TRL share: its trainers on the token ids that were sampled.
+
+Rows go in as tokens: no text is tokenized again, no end token added, nothing cut. Each training
+checkpoint gets a COMPLETE marker with the visits so far; a killed update goes on from the newest
+complete one, in the same data order. An update may go on with the optimizer and the learning
+rate's schedule that an earlier one left.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from stages.errors import UpdaterError
+from stages.memory import hold_memory
+from stages.policies.checkpoint import copy_tokenizer, load_tokenizer
+from stages.policies.dtype import resolve
+from stages.samplers.base import passed_through
+from stages.settings import later, operational
+from stages.updaters.base import Item, Plan, Progress, Trained, UpdaterSettings
+from stages.updaters.training import (
+    VISITS,
+    counting,
+    keep_state,
+    newest_complete,
+    series_of,
+    watcher,
+)
+
+OWNED = {
+    "output_dir": "starloop keeps the checkpoints",
+    "seed": "set the run's seed",
+    "data_seed": "set the run's seed",
+    "max_steps": "set update.steps",
+    "num_train_epochs": "set update.steps.epochs",
+    "resume_from_checkpoint": "a killed update goes on by itself",
+    "dataset_kwargs": "rows are token ids already",
+    "max_length": "nothing is cut; bound generate.sampling.max_tokens",
+    "bf16": "set update.updater.dtype",
+    "fp16": "set update.updater.dtype",
+    "precompute_ref_log_probs": "they come from the store",
+    "sync_ref_model": "set update.reference: synced(every r)",
+    "report_to": "nothing leaves the machine",
+}
+
+
+class TrlSettings(UpdaterSettings):
+    """Optimizer and batch; steps come from the plan. `batch_size` counts training rows.
+
+    `dtype` is that of weights, gradients and moments alike; `auto`: bfloat16 where the processor
+    multiplies it, else float32. `trainer_args` go to TRL's config as they are.
+    """
+
+    learning_rate: float = Field(1e-3, gt=0)
+    schedule: Literal["constant_with_warmup", "cosine", "linear"] = "constant_with_warmup"
+    warmup_steps: int = Field(10, ge=0)
+    weight_decay: float = Field(0.01, ge=0)
+    adam_beta2: float = Field(0.95, gt=0, lt=1)
+    max_grad_norm: float = Field(1.0, gt=0)
+    batch_size: int = Field(64, ge=1)
+    micro_batch_size: int | None = operational(None, ge=1)
+    save_every: int = operational(500, ge=1)
+    dtype: Literal["auto", "float32", "bfloat16"] = later("float32")
+    adam_epsilon: float = later(1e-8, gt=0)
+    trainer_args: dict[str, Any] = later({})
+
+    @model_validator(mode="after")
+    def _micro_batches_fill_the_batch(self) -> "TrlSettings":
+        if self.micro_batch_size and self.batch_size % self.micro_batch_size:
+            raise ValueError(
+                f"micro_batch_size {self.micro_batch_size} does not divide batch_size "
+                f"{self.batch_size}: use a divisor"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _trainer_knows_its_arguments(self) -> "TrlSettings":
+        if not self.trainer_args:
+            return self
+        own = {name: f"set update.updater.{name}" for name in type(self).model_fields}
+        named = {"lr_scheduler_type": "schedule", "adam_beta2": "adam_beta2"}
+        for theirs, ours in named.items():
+            own[theirs] = f"set update.updater.{ours}"
+        passed_through(self.trainer_args, OWNED | own)
+        known = {field.name for field in fields(self.trl_config())}
+        for name in self.trainer_args:
+            if name not in known:
+                raise ValueError(f"trainer_args: {self.trl_config().__name__} has no {name!r}")
+        return self
+
+    @classmethod
+    def trl_config(cls) -> Any:
+        """TRL's config class."""
+        raise NotImplementedError
+
+    @property
+    def precision(self) -> tuple[str, str]:
+        import torch
+
+        return self.dtype, "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class TrlUpdater:
+    """Trains all weights on one device with one of TRL's trainers."""
+
+    name: ClassVar[str]
+    deterministic: ClassVar[bool] = True
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    def trainer_class(self) -> Any:
+        """TRL's trainer."""
+        raise NotImplementedError
+
+    def arguments(self) -> Mapping[str, Any]:
+        """What the trainer's config has beside optimizer and batch."""
+        return {}
+
+    def row(self, item: Item) -> Mapping[str, Any]:
+        """An item as a row of the trainer's data set."""
+        raise NotImplementedError
+
+    def length(self, item: Item) -> int:
+        """Tokens of an item's longest sequence; a batch is sorted by it."""
+        return len(item.prompt_ids) + max(len(item.completion_ids), len(item.rejected_ids))
+
+    def collator(self, pad: int) -> Any:
+        """From rows to a batch of tensors; keeps `row`, each row's place."""
+        raise NotImplementedError
+
+    def update(self, items: Sequence[Item], plan: Plan, progress: Progress) -> Trained:
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        if not items:
+            raise UpdaterError("there is no row to train on: lower the bar of `mix` or sample more")
+        hold_memory()
+        dtype, device = self.config.precision
+        found = resolve(dtype, device)
+        wide = found if found == "bfloat16" else "float32"  # float16 has too few exponents to train
+        model = AutoModelForCausalLM.from_pretrained(plan.init, dtype=getattr(torch, wide))
+        resume = newest_complete(plan.work)
+        visits = json.loads((resume / VISITS).read_text()) if resume else [0] * len(items)
+        trainer = self._trainer(model, items, plan, visits, progress)
+        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+        trainer.save_model(str(plan.draft))
+        copy_tokenizer(plan.init, plan.draft)
+        (plan.draft / "training_args.bin").unlink(missing_ok=True)
+        if plan.state is not None:
+            keep_state(plan.work / f"checkpoint-{trainer.state.global_step}", plan.state)
+        series = list(series_of(trainer.state.log_history))
+        losses = [value for _, name, value in series if name == "loss"]
+        last = losses[-max(1, len(losses) // 10) :]
+        by_id = {item.training_row_id: count for item, count in zip(items, visits, strict=True)}
+        loss = sum(last) / len(last) if last else None
+        return Trained(trainer.state.global_step, by_id, loss, series)
+
+    def _trainer(
+        self, model: Any, items: Sequence[Item], plan: Plan, visits: list[int], progress: Progress
+    ) -> Any:
+        import torch
+        from datasets import Dataset
+        from transformers import PrinterCallback
+
+        config, accelerated = self.config, torch.cuda.is_available()
+        micro = config.micro_batch_size or config.batch_size
+        given = {
+            "output_dir": str(plan.work),
+            "max_steps": plan.steps,
+            "learning_rate": config.learning_rate,
+            "lr_scheduler_type": config.schedule,
+            "warmup_steps": min(config.warmup_steps, plan.span or plan.steps),
+            "weight_decay": config.weight_decay,
+            "adam_beta2": config.adam_beta2,
+            "adam_epsilon": config.adam_epsilon,
+            "max_grad_norm": config.max_grad_norm,
+            "per_device_train_batch_size": micro,
+            "gradient_accumulation_steps": config.batch_size // micro,
+            "seed": plan.seed % 2**31,
+            "data_seed": plan.seed % 2**31,
+            "save_strategy": "steps",
+            "save_steps": config.save_every,
+            "save_total_limit": 2,
+            "logging_steps": 1,
+            "logging_strategy": "steps",
+            "report_to": "none",
+            "disable_tqdm": True,
+            "bf16": False,
+            "use_cpu": not accelerated,
+            "dataloader_pin_memory": accelerated,
+            "remove_unused_columns": False,
+            "max_length": None,
+            **self.arguments(),
+            **config.trainer_args,
+        }
+        rows = [{"row": place, **self.row(item)} for place, item in enumerate(items)]
+        tokenizer = load_tokenizer(plan.init)
+        lengths = [self.length(item) for item in items]
+        trainer = counting(self.trainer_class())(
+            model=model,
+            args=config.trl_config()(**given),
+            train_dataset=Dataset.from_list(rows),
+            processing_class=tokenizer,
+            data_collator=self.collator(tokenizer.pad_token_id),
+            callbacks=[watcher(visits, progress, plan.state is not None)],
+            visits=visits,
+            lengths=lengths,
+            plan=plan,
+        )
+        trainer.remove_callback(PrinterCallback)
+        return trainer
