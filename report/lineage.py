@@ -53,7 +53,7 @@ def trained_by(store: Store, model: str | None, every: bool) -> Answer:
         groups = read(connection, "lineage_trained_by", model_id=thing.id)
     edges = [
         Edge(
-            f"{row['run']}, {_round(row['round'])}, {row['origin']}: "
+            f"{row['run']}, {_round(row['round'], row['refresh'])}, {row['origin']}: "
             f"{row['trajectories']:,} trajectories",
             thing.label,
             f"{row['visits']:,} visits",
@@ -150,8 +150,9 @@ def last_checkpoint(store: Store, run: str | None) -> str:
     )
 
 
-def _round(number: int | None) -> str:
-    return "base" if number == 0 else f"round {number}"
+def _round(number: int | None, refresh: int | None = 0) -> str:
+    place = "base" if number == 0 else f"round {number}"
+    return f"{place} refresh {refresh}" if refresh else place
 
 
 def _counted(row: dict[str, Any]) -> str:

@@ -195,7 +195,8 @@ with used as (
     from step_output where kind = 'trajectory' and first
 ), mixed as (
     select s.run, s.round, s.refresh, used.origin_round, t.origin,
-           count(distinct r.training_row_id) as rows, sum(r.tokens)::bigint as tokens
+           count(distinct r.training_row_id) as rows, sum(r.tokens)::bigint as tokens,
+           sum(r.policy_age) as ages, count(r.policy_age) as aged
     from step_output s
     join training_row r on r.training_set_id = s.id
     join training_row_trajectory x
@@ -207,11 +208,11 @@ with used as (
     group by all
 ), summed as (  -- a row that two refreshes trained on counts in both sets
     select run, round, origin_round, origin, sum(rows)::bigint as rows,
-           sum(tokens)::bigint as tokens
+           sum(tokens)::bigint as tokens, sum(ages) / nullif(sum(aged), 0) as policy_age
     from mixed group by all
 )
 select run, round, origin_round, origin, rows, tokens,
-       rows / sum(rows) over (partition by run, round) as share
+       rows / sum(rows) over (partition by run, round) as share, policy_age
 from summed;
 comment on view mix_by_round is
     'One row per (run, round, origin_round, origin): what each training set was mixed from';
@@ -222,6 +223,7 @@ comment on column mix_by_round.origin is 'self, rationalized, seed, human, teach
 comment on column mix_by_round.rows is 'Training rows';
 comment on column mix_by_round.tokens is 'Tokens that carry loss';
 comment on column mix_by_round.share is 'Share of the set''s rows';
+comment on column mix_by_round.policy_age is 'Mean count of updates between the policy that sampled them and the one they train';
 
 create or replace view problem_outcome as
 with judged as (
@@ -338,7 +340,7 @@ with rounds as (
     join metric m on m.evaluation_id = e.evaluation_id and m.slice = 'all'
     where s.kind = 'evaluation' and s.step = 'evaluate' group by all
 ), made as (
-    select s.run, s.round, any_value(u.model_id) as model_id
+    select s.run, s.round, arg_max(u.model_id, s.refresh) as model_id
     from step_output s join training_update u on u.update_id = s.id
     where s.kind = 'training_update' group by all
 ), decided as (
@@ -395,8 +397,8 @@ comment on column round_summary.bound is 'Held-out pass@1 with unjudged answers 
 -- ── table macros: questions about one model, one run, one thing ─────────────────────────────
 
 create or replace macro trained_by(a_model) as table
-select s.run, s.round, t.origin, t.trajectory_id, t.problem_id, t.model_id as policy_id, x.role,
-       v.visits, r.tokens, u.training_set_id, u.update_id
+select s.run, s.round, s.refresh, t.origin, t.trajectory_id, t.problem_id,
+       t.model_id as policy_id, x.role, v.visits, r.tokens, u.training_set_id, u.update_id
 from training_update u
 join training_visit v on v.update_id = u.update_id and v.visits > 0
 join training_row r
@@ -407,7 +409,7 @@ join trajectory t on t.trajectory_id = x.trajectory_id
 left join step_output s on s.kind = 'trajectory' and s.id = t.trajectory_id and not s.reused
 where u.model_id = a_model::uuid;
 comment on macro table trained_by is
-    'Which trajectories trained a model: visited by its optimizer, with the run and round that sampled them';
+    'Which trajectories trained a model: visited by its optimizer, with the run, round and refresh that sampled them';
 
 create or replace macro ancestors(a_model) as table
 with recursive walk (ancestor_id, depth) using key (ancestor_id) as (

@@ -16,14 +16,31 @@ from pydantic import Field
 from stages.errors import UpdaterError
 from stages.ids import Id, hash_ids, hash_text
 from stages.policies.checkpoint import copy_tokenizer
-from stages.updaters.base import Item, Plan, Progress, Trained, Updater, UpdaterSettings
+from stages.settings import later
+from stages.updaters.base import (
+    Item,
+    Plan,
+    Progress,
+    Rows,
+    Trained,
+    Updater,
+    UpdaterSettings,
+)
 
 
 class Config(UpdaterSettings):
-    """`batch_size` rows are counted per step, in order, from the first again when they run out."""
+    """`batch_size` rows are counted per step, in order, from the first again when they run out.
+
+    `takes` is the kind of rows that it counts.
+    """
 
     type: Literal["tally"]
     batch_size: int = Field(8, ge=1)
+    takes: Rows = later("sft")
+
+    @property
+    def rows(self) -> Rows:
+        return self.takes
 
     def build(self) -> Updater:
         return Tally(self.batch_size)

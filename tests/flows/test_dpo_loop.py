@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterative DPO through the whole loop: refreshes, resume, forks, lineage; training is a tally."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from running import ROOT, TRY, ask, contents, facts, start, starloop
+
+DPO = ROOT / "configs" / "tiny" / "dpo.yaml"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two rounds of three refreshes: 4, 4 and 1 steps of 9."""
+    store = tmp_path_factory.mktemp("dpo") / "store.duckdb"
+    ended = starloop("run", DPO, "--store", store)
+    assert (ended.code, ended.err) == (0, "")
+    return store
+
+
+def test_a_round_is_cut_into_refreshes_and_the_last_takes_what_is_left(done: Path) -> None:
+    assert ask(
+        done,
+        "select s.round, s.refresh, u.steps_done from step_output s "
+        "join training_update u on u.update_id = s.id order by all",
+    ) == [(1, 0, 4), (1, 1, 4), (1, 2, 1), (2, 0, 4), (2, 1, 4), (2, 2, 1)]
+
+
+def test_each_refresh_samples_its_share_with_the_newest_policy(done: Path) -> None:
+    found = ask(
+        done,
+        "select s.round, s.refresh, count(distinct t.problem_id), count(*), "
+        "count(distinct t.model_id), any_value(t.model_id) from step_output s "
+        "join trajectory t on t.trajectory_id = s.id where s.step = 'generate' "
+        "group by all order by all",
+    )
+    assert [row[2:5] for row in found] == [(20, 80, 1)] * 6
+    models = ask(
+        done,
+        "select id from step_output where kind = 'model' and step in ('setup', 'update') "
+        "order by round, refresh",
+    )
+    assert [row[5] for row in found] == [model for (model,) in models][:6]
+
+
+def test_every_refresh_goes_on_from_the_one_before(done: Path) -> None:
+    starts = ask(
+        done,
+        "select u.init_model_id, lag(u.model_id) over (order by s.round, s.refresh) "
+        "from step_output s join training_update u on u.update_id = s.id "
+        "order by s.round, s.refresh",
+    )
+    assert all(init == before for init, before in starts[1:])
+
+
+def test_the_s_that_was_reached_is_steps_by_policies(done: Path) -> None:
+    policies = "select count(distinct model_id) from trajectory where purpose = 'train'"
+    assert ask(done, policies) == [(6,)]
+    assert ask(done, "select sum(steps_done) from training_update") == [(18,)]
+
+
+def test_chosen_is_right_and_rejected_is_wrong_in_every_stored_pair(done: Path) -> None:
+    roles = ask(
+        done,
+        "select x.role, v.status, count(*) from training_row_trajectory x "
+        "join verdict v using (trajectory_id) group by all order by all",
+    )
+    assert [(role, status) for role, status, _ in roles] == [
+        ("chosen", "correct"), ("rejected", "wrong"),
+    ]  # fmt: skip
+
+
+def test_a_finished_run_does_nothing_when_it_is_run_again(done: Path) -> None:
+    before = contents(done)
+    ended = starloop("run", DPO, "--store", done)
+    assert ended.code == 0 and "complete" in ended.out
+    assert contents(done) == before
+
+
+def test_a_run_killed_between_refreshes_ends_like_one_that_was_not(
+    done: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "runs" / "store.duckdb"
+    process = start(store, DPO)
+    deadline = time.monotonic() + 120
+    while len([p for p in store.parent.glob("models/*-*-*") if p.is_dir()]) < 3:  # base, 2 updates
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    ended = starloop("run", DPO, "--store", store)
+    assert ended.code == 0, ended.err
+    assert "going on" in ended.out
+    assert facts(store) == facts(done)
+
+
+def test_offline_keeps_the_base_as_the_policy_and_trains_on(tmp_path: Path) -> None:
+    store = tmp_path / "store.duckdb"
+    ended = starloop("run", DPO, "timing.policy_refresh=never", "--store", store)
+    assert (ended.code, ended.err) == (0, "")
+    assert "never (offline)" in ended.out
+    assert ask(
+        store,
+        "select count(distinct model_id) from trajectory where purpose = 'train'",
+    ) == [(1,)]
+    assert ask(
+        store,
+        "select s.round, max(r.policy_age) from step_output s "
+        "join training_row r on r.training_set_id = s.id group by all order by all",
+    ) == [(1, 0), (2, 1)]
+
+
+def test_a_fork_from_star_to_dpo_keeps_one_lineage(copied: Path) -> None:
+    given = ("--name", "pairs", "--fork", "try@1", "--rounds", "3", "--store", copied)
+    ended = starloop("run", DPO, *given)
+    assert (ended.code, ended.err) == (0, "")
+    walk = """
+        with recursive walk (model_id, depth) as (
+            select model_id, 0 from round_summary where run = 'pairs' and round = 3
+            union
+            select p.parent_id, depth + 1 from walk join model_parent p using (model_id)
+        )
+        select s.run, s.round, s.refresh, t.origin, t.trajectory_id
+        from walk
+        join training_update u on u.model_id = walk.model_id
+        join training_visit v on v.update_id = u.update_id and v.visits > 0
+        join training_row_trajectory x using (training_set_id, training_row_id)
+        join trajectory t using (trajectory_id)
+        join step_output s on s.id = t.trajectory_id and not s.reused
+        order by s.round, s.refresh, t.slot, t.trajectory_id
+    """
+    found = ask(copied, walk)
+    places = {(run, round_, refresh) for run, round_, refresh, *_ in found}
+    assert ("try", 0, 0) in places and ("try", 1, 0) in places
+    assert {("pairs", 2, n) for n in range(3)} | {("pairs", 3, n) for n in range(3)} <= places
+    shown = starloop("lineage", "trained-by", "pairs@3", "--store", copied)
+    assert shown.code == 0, shown.err
+    ancestors = starloop("lineage", "ancestors", "pairs@3", "--format", "json", "--store", copied)
+    assert '"try"' in ancestors.out and '"pairs"' in ancestors.out
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["timing.policy_refresh=every(0)"], "use every(s) with s from 1 on"),
+        (["update.steps.epochs=1", "update.steps.first=100"], "refreshes are cut by steps"),
+        (["update.reference=base"], "tally has none: leave it out"),
+        (["update.updater={type: dpo}"], "reference is missing: dpo compares with one"),
+        (["update.updater={type: dpo, beta: -1}"], "beta"),
+        (["recipe=star"], "does not make its rows"),
+        (["generate.problems.per_round=2"], "use a larger s, or more problems a round"),
+        (["generate.n=1"], "one_sided"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_fix(
+    tmp_path: Path, overrides: list[str], said: str
+) -> None:
+    ended = starloop("run", DPO, *overrides, "--store", tmp_path / "store.duckdb")
+    assert ended.code in (1, 2)
+    assert said in ended.err
+
+
+def test_a_star_run_has_one_refresh_a_round(tmp_path: Path) -> None:
+    ended = starloop("run", TRY, "timing.policy_refresh=every(3)", "--store", tmp_path / "s.duckdb")
+    assert ended.code == 2 and "recipe star has one refresh a round" in ended.err
