@@ -15,6 +15,7 @@ from stages.errors import ConfigError
 from stages.prompts import PromptsConfig, fill_template
 from stages.rationalize import hint_shows, template_marks
 from stages.update import StepsConfig
+from stages.updaters import dpo
 from stages.verifiers.base import Judgement
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs"
@@ -26,7 +27,8 @@ SHIPPED = sorted(
     if not {"tasks", "prompts", "launch"} & set(path.relative_to(FOLDER).parts)
 )
 # Recipes that name no model and no data of their own.
-TO_BE_NAMED = ("star-gsm8k", "rejection-gsm8k", "star-commonsenseqa", "star-gptj-paper")
+BASES = ("star-gsm8k", "rejection-gsm8k", "star-commonsenseqa", "star-gptj-paper")
+TO_BE_NAMED = (*BASES, "dpo-irpo-gsm8k", "dpo-online-rlhflow", "dpo-semi-online")
 GIVEN = [f"policy.path={FOLDER}", f"task.files={{train: {SUMS}}}"]
 PROMPTS = sorted((FOLDER / "prompts").glob("*.yaml"))
 
@@ -55,7 +57,7 @@ def test_a_recipe_asks_for_its_model_and_its_data(name: str) -> None:
         load(FOLDER / f"{name}.yaml", GIVEN[:1])
 
 
-@pytest.mark.parametrize("name", TO_BE_NAMED)
+@pytest.mark.parametrize("name", BASES)
 def test_a_recipe_stops_where_its_examples_do_and_shows_them_all(name: str) -> None:
     config = shipped(name)
     assert config.prompts is not None and not config.prompts.chat and config.prompts.shots is None
@@ -75,6 +77,38 @@ def test_rft_has_the_papers_numbers() -> None:
     assert config.update.steps == StepsConfig(epochs=3)
     steps = config.update.steps.of_round(1, 47_000 + 7_473, updater.batch_size)
     assert updater.warmup_steps == round(0.03 * steps)
+
+
+def dpo_numbers(name: str) -> tuple[Config, dpo.Config]:
+    config = shipped(name)
+    updater = config.update.updater
+    assert config.update.init_from == "round_start" and updater.type == "dpo"
+    return config, updater
+
+
+def test_iterative_rpo_has_the_papers_numbers() -> None:
+    config, updater = dpo_numbers("dpo-irpo-gsm8k")
+    assert (config.rounds, config.generate.n, config.mix.pairs.rule) == (4, 30, "all_capped(10)")
+    assert (updater.losses, updater.weights) == (("sigmoid", "sft"), (1.0, 1.0))
+    assert (updater.beta, updater.learning_rate, updater.batch_size) == (0.1, 7e-7, 16)
+    assert (config.update.reference, config.update.steps.first) == ("round_start", 5000)
+
+
+def test_online_iterative_dpo_has_the_papers_numbers() -> None:
+    config, updater = dpo_numbers("dpo-online-rlhflow")
+    assert (config.rounds, config.generate.n, config.mix.pairs.rule) == (3, 8, "best_worst")
+    assert (updater.beta, updater.learning_rate, updater.batch_size) == (0.1, 5e-7, 128)
+    assert (updater.schedule, config.update.steps.epochs) == ("cosine", 2)
+    assert (config.update.reference, config.mix.history) == ("base", "accumulate")
+
+
+def test_semi_online_dpo_has_the_papers_numbers() -> None:
+    config, updater = dpo_numbers("dpo-semi-online")
+    assert (updater.adam_epsilon, updater.max_grad_norm, updater.batch_size) == (1e-4, 0.1, 64)
+    assert (updater.beta, updater.learning_rate) == (0.1, 1e-6)
+    assert (config.update.reference, config.timing.steps) == ("synced(every 1)", 10)
+    assert (config.update.reset_optimizer, config.mix.pairs.rule) == ("never", "random")
+    assert (config.generate.sampling.temperature, config.evaluate.n) == (1.0, 50)
 
 
 def test_gptj_has_the_papers_numbers() -> None:
