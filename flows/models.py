@@ -2,7 +2,6 @@
 """A model that a config names: by its id in the store, or by a folder."""
 
 from pathlib import Path
-from typing import Any
 
 from stages.errors import ConfigError
 from stages.ids import Id
@@ -32,9 +31,9 @@ def named_model(store: Store, name: str) -> Id:
 
 def check_same_kind(store: Store, model: Id, folder: Path, other: Path, field: str) -> None:
     """ConfigError where two checkpoints differ in architecture or tokenizer."""
-    kinds = [model_row(each, "outside", store.folder).architecture for each in (folder, other)]
-    told: list[tuple[str, Any, Any]] = [
-        ("architecture", *kinds),
+    one, two = (model_row(each, "outside", store.folder) for each in (folder, other))
+    told: list[tuple[str, str, str]] = [
+        ("architecture", one.architecture, two.architecture),
         ("tokenizer", tokenizer_hash(folder), tokenizer_hash(other)),
     ]
     for what, found, wanted in told:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from flows.context import Round
 from flows.retention import retain
-from stages.errors import StoreError
 from stages.ids import Id
 
 
@@ -23,11 +22,8 @@ def refreshes(r: Round) -> Iterator[Round]:
 
 
 def _came_to(r: Round, refresh: int) -> Id:
+    """The newest model, the round's start where no refresh of it has trained yet."""
     with r.run.store.transaction() as tx:
         found = tx.ask("model_before", **{**r.place, "refresh": refresh})
-    if not found:
-        raise StoreError(
-            f"round {r.number} has no model before its refresh {refresh}: start another --name"
-        )
-    model: Id = found[0]["model_id"]
+    model: Id = found[0]["model_id"] if found and found[0]["round"] == r.number else r.start
     return model

@@ -3,14 +3,14 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
 from flows.steps.base import step, training_prompts, unique
 from stages import ids
 from stages import mix as stage
-from stages.candidates import Candidate, History
+from stages.candidates import Candidate, History, Mix
 from stages.decontaminate import Overlap
 from stages.errors import ConfigError
 from stages.ids import Id
@@ -91,15 +91,9 @@ def _make(r: Round, space: Workspace) -> Output:
         mixed = pair_up(candidates, config.pairs, history, seed, space.key, said, same)
     else:
         mixed = stage.mix(candidates, config, seed, space.key, updater.rows)
-    if not mixed.rows:
-        reasons = Counter(d.why for d in mixed.decisions if d.source == "round")
-        counted = ", ".join(f"{count} {why}" for why, count in reasons.most_common())
-        raise ConfigError(
-            f"round {r.number}: none of {len(candidates)} candidates can be trained on "
-            f"({counted or 'there was none'}): start another --name with mix.seed_rows, easier "
-            "problems, or more samples"
-        )
-    share = stage.rationalized_share(candidates, mixed)
+    if not mixed.rows and not _later_or_earlier_trains(r):
+        _refuse(r, mixed)
+    share = stage.rationalized_share(candidates, mixed) if mixed.rows else 0.0
     if share > WARN_RATIONALIZED:
         r.run.screen.say(
             f"round {r.number}: warning: {share:.0%} of the training rows are rationalized; "
@@ -114,6 +108,30 @@ def _make(r: Round, space: Workspace) -> Output:
             (Decision, mixed.decisions),
         ],
         {"training_set": [mixed.training_set.training_set_id]},
+    )
+
+
+def _later_or_earlier_trains(r: Round) -> bool:
+    """Whether a round whose refresh has no rows may still train in another one."""
+    if r.refresh + 1 < r.run.config.refreshes_of(r.number):
+        return True
+    with r.run.store.transaction() as tx:
+        return bool(tx.ask("model_of_round", run_id=r.run.run_id, round=r.number))
+
+
+def _refuse(r: Round, mixed: Mix) -> NoReturn:
+    reasons = Counter(d.why for d in mixed.decisions if d.source in ("round", "rationalized"))
+    counted = ", ".join(f"{count} {why}" for why, count in reasons.most_common())
+    what = "pairs can be made" if r.run.config.update.updater.rows == "pair" else "rows can train"
+    mend = (
+        "more answers a problem (generate.n), a higher temperature, or problems that are solved "
+        "now and then (generate.problems.band)"
+        if "one_sided" in reasons
+        else "mix.seed_rows, easier problems, or more samples"
+    )
+    raise ConfigError(
+        f"round {r.number}: no {what} ({counted or 'there was no answer'}): start another --name "
+        f"with {mend}"
     )
 
 

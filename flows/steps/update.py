@@ -33,23 +33,33 @@ from stages.updaters import Item, Plan
 
 @step
 def update(r: Round, mixed: Done, init: Id) -> Done:
-    """Train from `init` on what `mix` chose."""
+    """Train from `init` on what `mix` chose; a refresh without rows takes no step."""
     steps = _planned_steps(r)
     carried = _carried(r)
-    inputs = [mixed.key, init, steps, _seed(r), *([carried.update_id] if carried else [])]
+    inputs: list[Id | int] = [mixed.key, init, steps, _seed(r)]
+    inputs += [carried.update_id] if carried else []
     config = r.run.config.update.updater
+    if not steps:
+        key = ids.step_key("update", 1, inputs, "")
+        return once(r, "update", key, lambda space: _no_step(r))
     key = ids.step_key("update", 1, inputs, identity_json(config))
     return once(r, "update", key, lambda space: _make(r, space, init, steps, carried), _has_all)
 
 
 def _planned_steps(r: Round) -> int:
-    if r.steps is not None:
-        return r.steps
     config = r.run.config.update
     with r.run.store.transaction() as tx:
         (used,) = tx.ask("step_outputs", **r.place, step="mix", kind="training_set")
         (found,) = tx.rows(TrainingSet, "training_set_by_id", training_set_id=used["id"])
+    if r.steps is not None:
+        return r.steps if found.rows else 0
     return config.steps.of_round(r.number, found.rows, config.updater.batch_size)
+
+
+def _no_step(r: Round) -> Output:
+    message = f"refresh {r.refresh} has no rows to train on: no step was taken"
+    r.run.screen.say(f"round {r.number}: {message}")
+    return Output([], {}, [("no_rows", message)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ def _make(r: Round, space: Workspace, init: Id, steps: int, carried: Carried | N
         init=run.checkpoint(init),
         work=space.folder / "training",
         draft=space.folder / "draft",
-        optimizer=carried and carried.state,
+        optimizer=carried.state if carried else None,
         span=_span(r, steps),
         state=space.folder / "optimizer" if _goes_on_after(r) else None,
         reference=None if reference is None else run.checkpoint(reference),
@@ -127,7 +137,7 @@ def _make(r: Round, space: Workspace, init: Id, steps: int, carried: Carried | N
         init=init,
         reference=reference,
         training_set=training_set,
-        optimizer_from=carried and carried.update_id,
+        optimizer_from=carried.update_id if carried else None,
         updater=updater,
         config=identity_json(config.updater),
         plan=plan,

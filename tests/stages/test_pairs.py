@@ -195,14 +195,14 @@ def test_what_the_guard_refuses_has_its_reason(
 
 def test_equivalent_answers_are_no_pair() -> None:
     found = [answer("#12", 0, True), answer("so #012", 1, False)]
-    answers = {c.trajectory.trajectory_id: text for c, text in zip(found, ["12", "012"], strict=True)}
+    answers = {
+        c.trajectory.trajectory_id: text for c, text in zip(found, ["12", "012"], strict=True)
+    }
     assert whys(pairs_of(found, answers=answers)) == {"equivalent_answers": 2}
 
 
 def test_answers_of_two_policies_are_a_pair_only_where_asked() -> None:
-    found = [
-        answer(f"#1{2 + n}", n, n == 0, model_id=policy) for n, policy in enumerate(POLICIES)
-    ]
+    found = [answer(f"#1{2 + n}", n, n == 0, model_id=policy) for n, policy in enumerate(POLICIES)]
     assert whys(pairs_of(found)) == {"one_sided": 2}
     assert len(pairs_of(found, PairsConfig(across_policies=True)).rows) == 1
 
