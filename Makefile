@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 VLLM_READY := .venv-vllm/.ready
 STARLOOP := $(BIN)/starloop
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 SMOLLM2 := models/smollm2-135m-instruct
 .DEFAULT_GOAL := help
 
@@ -59,9 +60,9 @@ lineage: $(READY) ## Which rounds trained the last checkpoint
 	$(STARLOOP) lineage $(if $(RUN),--run $(RUN))
 
 test: $(READY) ## The tests
-	$(BIN)/python -m pytest -m "not slow and not vllm"
+	$(PYTEST) -m "not slow and not vllm"
 test-slow: $(READY) ## The slow tests: training, kills
-	$(BIN)/python -m pytest -m "slow and not vllm"
+	$(PYTEST) -m "slow and not vllm"
 test-vllm: $(READY) $(VLLM_READY) ## The tests of the vLLM sampler, with the real engine
 	$(BIN)/python -m pytest -m vllm
 test-all: test test-slow ## The tests, quick and slow

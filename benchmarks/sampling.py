@@ -5,6 +5,7 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -56,11 +57,11 @@ def vllm_ratio(model: Path, problems: int = 64) -> dict[str, Figure]:
                         "enable_chunked_prefill": False, "generation_config": "vllm"},
     }  # fmt: skip
     script = Path(__file__).with_name("bare_vllm.py")
-    done = subprocess.run(
-        [str(config.interpreter), str(script)], input=json.dumps(given), text=True,
-        stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    bare = json.loads(done.stdout.splitlines()[-1])
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+        command = [str(config.interpreter), str(script)]
+        asked = json.dumps({**given, "result": file.name})
+        subprocess.run(command, input=asked, text=True, check=True)
+        bare = json.load(file)
     return {
         "vLLM sampler, tokens/s": _ratio(
             ours, bare["tokens"] / bare["seconds"], 0.95, "LLM.generate"

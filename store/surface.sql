@@ -223,40 +223,6 @@ comment on column mix_by_round.rows is 'Training rows';
 comment on column mix_by_round.tokens is 'Tokens that carry loss';
 comment on column mix_by_round.share is 'Share of the set''s rows';
 
-create or replace view problem_journey as
-with judged as (
-    select s.run, s.round, t.problem_id, t.trajectory_id, arg_max(v.status, v.attempt) as status
-    from step_output s
-    join verdict v on v.verdict_id = s.id
-    join trajectory t on t.trajectory_id = v.trajectory_id
-    where s.kind = 'verdict' and not starts_with(s.step, 'reverify')
-      and t.purpose in ('train', 'eval')
-    group by all
-), counted as (
-    select run, problem_id, round, count(*) as n, count(*) filter (status = 'correct') as correct
-    from judged group by all
-), solved as (
-    select *, coalesce(max(correct) over (
-        partition by run, problem_id order by round
-        rows between unbounded preceding and 1 preceding), 0) > 0 as before
-    from counted
-)
-select run, problem_id, round, n, correct,
-       case when correct > 0 and before then 'kept'
-            when correct > 0 then 'new'
-            when before then 'lost'
-            else 'never' end as state
-from solved;
-comment on view problem_journey is
-    'One row per (run, problem, round) in which it was answered without a hint';
-comment on column problem_journey.run is 'Name of the run';
-comment on column problem_journey.problem_id is 'The problem';
-comment on column problem_journey.round is 'The round; 0 is the base';
-comment on column problem_journey.n is 'Answers judged, hinted ones left out';
-comment on column problem_journey.correct is 'Right answers among them';
-comment on column problem_journey.state is
-    'new: solved for the first time; kept: solved before too; lost: solved before, not now; never: not solved yet';
-
 create or replace view problem_outcome as
 with judged as (
     select s.run, s.round, t.purpose, t.problem_id, t.trajectory_id,
@@ -282,6 +248,32 @@ comment on column problem_outcome.problem_id is 'The problem';
 comment on column problem_outcome.n is 'Answers judged';
 comment on column problem_outcome.correct is 'Right answers among them';
 comment on column problem_outcome.unjudged is 'Answers that could not be judged';
+
+create or replace view problem_journey as
+with counted as (
+    select run, problem_id, round, sum(n + unjudged)::bigint as n, sum(correct)::bigint as correct
+    from problem_outcome group by all
+), solved as (
+    select *, coalesce(max(correct) over (
+        partition by run, problem_id order by round
+        rows between unbounded preceding and 1 preceding), 0) > 0 as before
+    from counted
+)
+select run, problem_id, round, n, correct,
+       case when correct > 0 and before then 'kept'
+            when correct > 0 then 'new'
+            when before then 'lost'
+            else 'never' end as state
+from solved;
+comment on view problem_journey is
+    'One row per (run, problem, round) in which it was answered without a hint';
+comment on column problem_journey.run is 'Name of the run';
+comment on column problem_journey.problem_id is 'The problem';
+comment on column problem_journey.round is 'The round; 0 is the base';
+comment on column problem_journey.n is 'Answers judged, hinted ones left out';
+comment on column problem_journey.correct is 'Right answers among them';
+comment on column problem_journey.state is
+    'new: solved for the first time; kept: solved before too; lost: solved before, not now; never: not solved yet';
 
 create or replace view pass_rate_histogram as
 with binned as (

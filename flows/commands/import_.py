@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`starloop import`: rollouts, demonstrations, problems or pairs that other tools wrote."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from flows.commands.common import StoreOption, check_name, choose, store_path
+from stages.errors import ConfigError, Interrupted
 
 KINDS = ("rollouts", "demonstrations", "problems", "pairs")
 ORIGINS = ("human", "teacher", "outside", "self")
@@ -39,9 +41,6 @@ def import_(
     store: StoreOption = None,
 ) -> None:
     """Take in what other tools wrote, as a run of its own."""
-    import math
-
-    from stages.errors import ConfigError, Interrupted
     from stages.imports import FORMATS
 
     what: Any = choose("--as", kind, KINDS)
@@ -57,14 +56,7 @@ def import_(
         )
     if correct_at is not None and not math.isfinite(correct_at):
         raise ConfigError(f"--correct-at: {correct_at} is not allowed: give a finite number")
-    mapping = {}
-    for entry in map or []:
-        field, equals, column = entry.partition("=")
-        if not equals:
-            raise ConfigError(
-                f"--map: {entry!r} is not FIELD=COLUMN: write for example answer=gold"
-            )
-        mapping[choose("--map", field, list(part.fields))] = column
+    mapping = _mapping(map or [], list(part.fields))
     run_name = check_name(name or files[0].stem)
     path = store_path(store)
     from flows.environment import settle
@@ -81,3 +73,16 @@ def import_(
         take_in(asked, Store(path, screen.say), screen.say)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted: nothing was imported; run the same command again") from stop
+
+
+def _mapping(entries: list[str], fields: list[str]) -> dict[str, str]:
+    """FIELD=COLUMN entries as field → column."""
+    mapping = {}
+    for entry in entries:
+        field, equals, column = entry.partition("=")
+        if not equals:
+            raise ConfigError(
+                f"--map: {entry!r} is not FIELD=COLUMN: write for example answer=gold"
+            )
+        mapping[choose("--map", field, fields)] = column
+    return mapping

@@ -48,7 +48,7 @@ def _earlier_keys(r: Round) -> list[Id]:
     with r.run.store.transaction() as tx:
         rows = tx.ask("step_keys", run_id=r.run.run_id, round=r.number - 1)
     accumulate = r.run.config.mix.history == "accumulate"
-    steps = ("setup", "generate", "verify", "rationalize") if accumulate else ("setup",)
+    steps = {"setup", "admit"} | ({"generate", "verify", "rationalize"} if accumulate else set())
     return [row["step_key"] for row in rows if row["step"] in steps]
 
 

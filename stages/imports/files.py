@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from stages import jsonl
 from stages.errors import ConfigError, TaskDataError
 from stages.imports.base import Source
-from stages.imports.values import parse_json
+from stages.imports.values import an_object
 
 MAGIC = b"PAR1"
 BATCH = 256
@@ -62,10 +63,8 @@ def _checked(
 
 def _jsonl(path: Path, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            if text.strip():
-                yield number, parse_json(text, f"{where} {number}")
+        for number, found in jsonl.lines(file, f"{where} "):
+            yield number, an_object(found, f"{where} {number}")
 
 
 def _parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

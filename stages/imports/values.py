@@ -5,7 +5,6 @@ Each function takes a value and where it stands, and raises TaskDataError with f
 and what was found. Text may hold NUL; a lone surrogate is no text.
 """
 
-import json
 import math
 from typing import Any
 
@@ -176,21 +175,11 @@ def as_question(asked: str | tuple[Message, ...]) -> str:
     return "\n\n".join(f"{message.role}: {message.content}" for message in asked)
 
 
-def parse_json(line: bytes, at: str) -> dict[str, Any]:
-    """A line of JSONL; TaskDataError where it is no JSON object."""
-    try:
-        found = json.loads(line.decode())
-    except UnicodeDecodeError as error:
+def an_object(value: Any, at: str) -> dict[str, Any]:
+    """A JSON object: names and values."""
+    if not isinstance(value, dict):
         raise TaskDataError(
-            f"{at}: byte {error.start + 1} is not UTF-8: save the file as UTF-8"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise TaskDataError(
-            f"{at}: no JSON ({' '.join(str(error).split())}): JSONL has one object on each line"
-        ) from error
-    if not isinstance(found, dict):
-        raise TaskDataError(
-            f"{at}: {kind_of(found)} ({shown(found)}) where an object is needed: JSONL has one "
+            f"{at}: {kind_of(value)} ({shown(value)}) where an object is needed: JSONL has one "
             "object on each line"
         )
-    return found
+    return value

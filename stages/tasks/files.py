@@ -8,17 +8,16 @@ text, as they are written. What breaks the file's form is a TaskDataError with f
 import csv
 import gzip
 import io
-import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+from stages import jsonl
 from stages.errors import TaskDataError
 from stages.imports.files import file_hash, records_of, sayable
 
 KINDS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parquet")
-BOM = b"\xef\xbb\xbf"
 
 Rows = Iterator[tuple[int, Any]]
 
@@ -70,28 +69,12 @@ def hub_rows(name: str, config: str | None, split: str, revision: str) -> Rows:
     yield from enumerate(found, 1)
 
 
-def _parse(data: bytes, at: str) -> Any:
-    try:
-        return json.loads(data.decode(), parse_int=str, parse_float=str, parse_constant=str)
-    except UnicodeDecodeError as error:
-        raise TaskDataError(
-            f"{at}: byte {error.start + 1} is not UTF-8: save the file as UTF-8"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise TaskDataError(
-            f"{at}: no JSON ({' '.join(str(error).split())}): mend the line or take it out"
-        ) from error
-
-
 def _jsonl(file: IO[bytes], name: str) -> Rows:
-    for number, line in enumerate(file, 1):
-        data = line.removeprefix(BOM) if number == 1 else line
-        if data.strip():
-            yield number, _parse(data, f"{name}:{number}")
+    return jsonl.lines(file, f"{name}:", as_written=True)
 
 
 def _json(file: IO[bytes], name: str) -> Rows:
-    found = _parse(file.read().removeprefix(BOM), name)
+    found = jsonl.parse(file.read(), name, as_written=True)
     if not isinstance(found, list):
         raise TaskDataError(
             f"{name} holds {type(found).__name__}, not a list of rows: write [{{…}}, …], or name a "

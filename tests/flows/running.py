@@ -5,10 +5,13 @@ The run is started from a folder that has a `configs` package, a `store.py` and 
 were one of them imported, it would fail and with it every test that uses it.
 """
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +19,8 @@ from typing import Any
 
 import duckdb
 import pytest
+
+from flows.server import prefect_server
 
 ROOT = Path(__file__).resolve().parents[2]
 TRY = ROOT / "configs" / "tiny" / "try.yaml"
@@ -37,9 +42,26 @@ def clean_environment(**more: str) -> dict[str, str]:
     return {**kept, **more}
 
 
+_open = ExitStack()
+atexit.register(_open.close)
+
+
+@cache
+def server() -> str:
+    """A Prefect server for as long as the tests last: each start of one takes seconds."""
+    before = dict(os.environ)
+    _open.enter_context(prefect_server(Path(tempfile.mkdtemp(prefix="prefect-"))))
+    found = os.environ["PREFECT_API_URL"]
+    os.environ.clear()
+    os.environ.update(before)
+    return found
+
+
 def starloop(*arguments: object, cwd: Path = ROOT, **environment: str) -> Ended:
-    """The installed command, in a process of its own."""
+    """The installed command, in a process of its own; PREFECT_API_URL="": with its own server."""
     command = Path(sys.executable).with_name("starloop")
+    if arguments[0] in ("run", "preflight") and "PREFECT_API_URL" not in environment:
+        environment = {**environment, "PREFECT_API_URL": server()}
     done = subprocess.run(
         [command, *map(str, arguments)],
         capture_output=True,
@@ -104,7 +126,8 @@ def first_run(base: Path) -> tuple[Path, Ended]:
     for name in ("store.py", "stages.py", "flows.py", "starloop.py", "prefect.py", "torch.py"):
         (folder / name).write_text(POISON)
     shutil.copy(TRY, folder / "configs" / "mine.yaml")
-    return folder, starloop("run", "configs/mine.yaml", "--name", "try", cwd=folder)
+    own = {"cwd": folder, "PREFECT_API_URL": ""}
+    return folder, starloop("run", "configs/mine.yaml", "--name", "try", **own)
 
 
 def finished_store(factory: pytest.TempPathFactory) -> Path:

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON of files: values, and lines of JSONL with their numbers.
+
+Bytes that are no UTF-8 or no JSON are a TaskDataError that says where.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import IO, Any
+
+from stages.errors import TaskDataError
+
+BOM = b"\xef\xbb\xbf"
+
+
+def parse(data: bytes, at: str, *, as_written: bool = False) -> Any:
+    """The value that stands `at` a place; its numbers `as_written` are text."""
+    hooks: dict[str, Any] = (
+        {"parse_int": str, "parse_float": str, "parse_constant": str} if as_written else {}
+    )
+    try:
+        return json.loads(data.removeprefix(BOM).decode(), **hooks)
+    except UnicodeDecodeError as error:
+        raise TaskDataError(
+            f"{at}: byte {error.start + 1} is not UTF-8: save the file as UTF-8"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise TaskDataError(
+            f"{at}: no JSON ({' '.join(str(error).split())}): mend it or take it out; JSONL has "
+            "one object on each line"
+        ) from error
+
+
+def lines(file: IO[bytes], at: str, *, as_written: bool = False) -> Iterator[tuple[int, Any]]:
+    """(line from 1, value) of each line that is not blank; `at` stands before its number."""
+    for number, line in enumerate(file, 1):
+        if line.removeprefix(BOM).strip():
+            yield number, parse(line, f"{at}{number}", as_written=as_written)
