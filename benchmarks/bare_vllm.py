@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain vLLM script, to compare with: prompts as JSON on stdin, seconds as JSON on the last line.
+"""A plain vLLM script, to compare with: prompts as JSON on stdin, seconds as JSON in a file.
 
 Run with the Python of the vLLM environment; it imports nothing of ours.
 """
@@ -20,7 +20,12 @@ def main() -> None:
     llm = LLM(model=given["model"], dtype=given["dtype"], **given["engine_args"])
     started = time.monotonic() - begun
     parameters = [
-        SamplingParams(temperature=given["temperature"], max_tokens=given["max_tokens"], seed=seed)
+        SamplingParams(
+            temperature=given["temperature"],
+            max_tokens=given["max_tokens"],
+            seed=seed,
+            logprobs=given["logprobs"],
+        )
         for seed in given["seeds"]
     ]
     prompts = [{"prompt_token_ids": ids} for ids in given["prompts"]]
@@ -29,7 +34,8 @@ def main() -> None:
     outputs = llm.generate(prompts, parameters, use_tqdm=False)
     seconds = time.monotonic() - begun
     tokens = sum(len(output.outputs[0].token_ids) for output in outputs)
-    print(json.dumps({"start_s": started, "seconds": seconds, "tokens": tokens}))
+    with open(given["result"], "w") as file:
+        json.dump({"start_s": started, "seconds": seconds, "tokens": tokens}, file)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def main() -> None:
     figures: dict[str, Figure] = {}
     for name in sys.argv[1:] or parts:
         figures |= parts[name]()
-    show_and_write("real_models", figures)
+        show_and_write("real_models", figures)
 
 
 def learning() -> dict[str, Figure]:

@@ -5,6 +5,7 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -48,27 +49,36 @@ def vllm_ratio(model: Path, problems: int = 64) -> dict[str, Figure]:
     list(engine.sample(requests[:8], SAMPLING))
     ours = _speed(engine, requests, None)
     engine.close()
-    given = {
-        "model": str(model), "dtype": "bfloat16", "temperature": SAMPLING.temperature,
-        "max_tokens": SAMPLING.max_tokens, "seeds": [r.seed for r in requests],
-        "prompts": [r.prompt_ids for r in requests],
-        "engine_args": {**ENGINE_ARGS, "kv_cache_memory_bytes": 2**30,
-                        "enable_chunked_prefill": False, "generation_config": "vllm"},
-    }  # fmt: skip
-    script = Path(__file__).with_name("bare_vllm.py")
-    done = subprocess.run(
-        [str(config.interpreter), str(script)], input=json.dumps(given), text=True,
-        stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    bare = json.loads(done.stdout.splitlines()[-1])
+    bare, plain = (_bare_vllm(model, config, requests, count) for count in (0, None))
+    told = f"LLM.generate with log-probabilities; {plain['tokens'] / plain['seconds']:.0f} without"
     return {
-        "vLLM sampler, tokens/s": _ratio(
-            ours, bare["tokens"] / bare["seconds"], 0.95, "LLM.generate"
-        ),
+        "vLLM sampler, tokens/s": _ratio(ours, bare["tokens"] / bare["seconds"], 0.95, told),
         "vLLM start": Figure(
             f"{started:.0f}", "s", against=f"{bare['start_s']:.0f} s, LLM() alone"
         ),
     }
+
+
+def _bare_vllm(
+    model: Path, config: vllm.Config, requests: list[Request], logprobs: int | None
+) -> dict[str, float]:
+    """Seconds and tokens of the plain script; `logprobs` 0 asks for those of sampled tokens."""
+    arguments = {**ENGINE_ARGS, "kv_cache_memory_bytes": 2**30, "generation_config": "vllm",
+                 "enable_chunked_prefill": False}  # fmt: skip
+    if logprobs is not None:
+        arguments["logprobs_mode"] = "processed_logprobs"
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+        asked = {
+            "model": str(model), "dtype": "bfloat16", "engine_args": arguments,
+            "temperature": SAMPLING.temperature, "max_tokens": SAMPLING.max_tokens,
+            "seeds": [r.seed for r in requests], "prompts": [r.prompt_ids for r in requests],
+            "logprobs": logprobs, "result": file.name,
+        }  # fmt: skip
+        script = Path(__file__).with_name("bare_vllm.py")
+        command = [str(config.interpreter), str(script)]
+        subprocess.run(command, input=json.dumps(asked), text=True, check=True)
+        found: dict[str, float] = json.load(file)
+        return found
 
 
 def transformers_ratio(model: Path, problems: int = 64) -> dict[str, Figure]:

@@ -87,7 +87,7 @@ def columns(lines: Sequence[RoundLine]) -> list[str]:
 
 def slices_of(lines: Sequence[RoundLine]) -> list[str]:
     """Slices that get a column: by difficulty, then by domain."""
-    names = {name for line in lines for name in line.slices}
+    names = {name for line in lines for name in line.slices} - {"difficulty=none"}
 
     def order(name: str) -> tuple[bool, float, str]:
         number = re.match(r"difficulty=([-+.e\d]+)", name)

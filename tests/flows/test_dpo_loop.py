@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from running import ROOT, TRY, ask, contents, facts, start, starloop
+from running import ROOT, TRY, ask, contents, facts, starloop, start
 
 DPO = ROOT / "configs" / "tiny" / "dpo.yaml"
 
