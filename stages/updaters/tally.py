@@ -9,13 +9,14 @@ seconds, and each update still gives another model id.
 import json
 import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from stages.errors import UpdaterError
 from stages.ids import Id, hash_ids, hash_text
-from stages.policies.checkpoint import copy_tokenizer
+from stages.policies.checkpoint import copy_tokenizer, mark_complete
 from stages.settings import later
 from stages.updaters.base import (
     Item,
@@ -26,6 +27,8 @@ from stages.updaters.base import (
     Updater,
     UpdaterSettings,
 )
+
+STATE = "steps.json"
 
 
 class Config(UpdaterSettings):
@@ -71,6 +74,8 @@ class Tally:
             shutil.copyfile(path, plan.draft / path.name)
         copy_tokenizer(plan.init, plan.draft)
         self._write_tally(plan, items, tokens)
+        if plan.state is not None:
+            _write_state(plan.state, plan)
         return Trained(plan.steps, visits, None)
 
     def _write_tally(self, plan: Plan, items: Sequence[Item], tokens: int) -> None:
@@ -82,3 +87,11 @@ class Tally:
         config["tally"] = {key: before[key] + added[key] for key in added}
         config["tally"]["data"] = hash_text(f"{before.get('data')}|{plan.seed}|{data}")
         path.write_text(json.dumps(config, indent=2))
+
+
+def _write_state(state: Path, plan: Plan) -> None:
+    """What an optimizer would leave: the steps it has done, those of carried ones included."""
+    before = 0 if plan.optimizer is None else json.loads((plan.optimizer / STATE).read_text())
+    state.mkdir(parents=True, exist_ok=True)
+    (state / STATE).write_text(json.dumps(before + plan.steps))
+    mark_complete(state)
