@@ -13,10 +13,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from stages.errors import UpdaterError
 from stages.ids import Id, hash_ids, hash_text
 from stages.policies.checkpoint import copy_tokenizer
-from stages.updaters.base import Item, Plan, Progress, Trained, Updater, UpdaterSettings
+from stages.updaters.base import (
+    Item,
+    Plan,
+    Progress,
+    Rows,
+    Trained,
+    Updater,
+    UpdaterSettings,
+    check_any,
+)
 
 
 class Config(UpdaterSettings):
@@ -24,6 +32,10 @@ class Config(UpdaterSettings):
 
     type: Literal["tally"]
     batch_size: int = Field(8, ge=1)
+
+    @property
+    def rows(self) -> Rows:
+        return "sft"
 
     def build(self) -> Updater:
         return Tally(self.batch_size)
@@ -39,8 +51,7 @@ class Tally:
         self._batch_size = batch_size
 
     def update(self, items: Sequence[Item], plan: Plan, progress: Progress) -> Trained:
-        if not items:
-            raise UpdaterError("there is no row to train on: lower the bar of `mix` or sample more")
+        check_any(items)
         visits: dict[Id, int] = {item.training_row_id: 0 for item in items}
         tokens = 0
         for step in range(plan.steps):

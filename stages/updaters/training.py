@@ -5,7 +5,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +141,10 @@ def series_of(history: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, 
             for name, value in entry.items():
                 if name not in ("step", "epoch") and isinstance(value, int | float):
                     yield entry["step"], name, float(value)
+
+
+def last_loss(series: Iterable[tuple[int, str, float]]) -> float | None:
+    """The mean loss of the last tenth of the steps, None where none was measured."""
+    losses = [value for _, name, value in series if name == "loss"]
+    last = losses[-max(1, len(losses) // 10) :]
+    return sum(last) / len(last) if last else None
