@@ -77,9 +77,11 @@ def counting(trainer_class: Any) -> Any:
         def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
             return super().create_scheduler(self.plan.span or num_training_steps, optimizer)
 
-        def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-            carried = self.plan.optimizer
-            super()._load_optimizer_and_scheduler(checkpoint or (carried and str(carried)))
+        def _prepare_for_training(self, steps: int, loader: Any, checkpoint: str | None) -> Any:
+            prepared = super()._prepare_for_training(steps, loader, checkpoint)
+            if checkpoint is None and self.plan.optimizer is not None:
+                self._load_optimizer_and_scheduler(str(self.plan.optimizer))
+            return prepared
 
         def training_step(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
             for place in inputs.pop("row").tolist():

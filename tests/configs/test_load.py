@@ -159,7 +159,7 @@ def test_a_number_may_be_written_with_an_exponent(text: str) -> None:
         ),
         (
             "recipe=rejection",
-            "rationalize.enabled is true, but rejection sampling never rationalizes: "
+            "rationalize.enabled is true, but recipe rejection never rationalizes: "
             "set it to false or use `recipe: star`",
         ),
         ("rounds", "'rounds' is not key=value: write for example update.steps.first=50"),

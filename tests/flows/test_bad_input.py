@@ -34,7 +34,7 @@ BAD_RUNS = {
         "update.updater.type: 'grpo' is not built yet (it needs",
     ),
     "contradiction": (["evaluate.k=99"], "k is 99, n is 8: pass@k needs at least k samples"),
-    "recipe": (["recipe=rejection"], "rationalize.enabled is true, but rejection sampling never"),
+    "recipe": (["recipe=rejection"], "rationalize.enabled is true, but recipe rejection never"),
     "no value": (["seed"], "'seed' is not key=value"),
     "no YAML": (["seed=[1"], "seed: '[1' is not a YAML value"),
     "slash in name": (["--name", "a/b"], "--name: 'a/b' is not allowed"),

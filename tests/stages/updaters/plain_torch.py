@@ -51,7 +51,7 @@ def losses_of_steps(
         value.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        said.append(float(value))
+        said.append(float(value.detach()))
     return said
 
 

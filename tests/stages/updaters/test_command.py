@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`command`: what it hands over, what it takes back, and how it ends what it started."""
 
+import json
 import os
 import signal
 import subprocess
@@ -254,22 +255,25 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
 
 
 RUN = """
-import signal, sys
+import json, signal, sys
 from pathlib import Path
-import test_command
+from stages import ids
+from stages.updaters import Item, Plan, command
 signal.signal(signal.SIGINT, signal.default_int_handler)
-test_command.train(Path(sys.argv[1]), Path(sys.argv[2]), "linger")
+config = command.Config(type="command", command=json.loads(sys.argv[1]))
+plan = Plan(3, 5, Path(sys.argv[2]), Path(sys.argv[3]) / "work", Path(sys.argv[3]) / "draft")
+item = Item(ids.mint("i", 0), (1,), (2,), texts=("1", "2"))
+config.build().update([item], plan, lambda step, loss: None)
 """
 
 
 @pytest.fixture
 def running(tiny_folder: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """An update whose command lingers, in a process of its own."""
-    paths = [str(Path(__file__).parent), str(Path(__file__).parents[3])]
-    arguments = [sys.executable, "-c", RUN, str(tiny_folder), str(tmp_path)]
+    command_line = json.dumps(a_config("linger").command)
     child = subprocess.Popen(
-        arguments,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        [sys.executable, "-c", RUN, command_line, str(tiny_folder), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         stderr=subprocess.DEVNULL,
     )
     yield child
