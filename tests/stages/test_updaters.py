@@ -22,7 +22,7 @@ from stages.updaters import Item, Plan
 UPDATERS = in_folder(updaters)
 NUDGE = [
     *(sys.executable, str(Path(__file__).parent / "updaters" / "scripts" / "nudge.py")),
-    *("--data={data}", "--start={start}", "--out={out}", "--work={work}", "--steps={steps}"),
+    *("--data={data}", "--init={start}", "--out={out}", "--work={work}", "--steps={steps}"),
     *("--seed={seed}", "--batch=4"),
 ]
 TRL = {"batch_size": 4, "learning_rate": 0.01, "warmup_steps": 1}

@@ -28,7 +28,7 @@ from stages.updaters.training import last_loss
 
 SCRIPTS = Path(__file__).parent / "scripts"
 NUDGE = (
-    sys.executable, str(SCRIPTS / "nudge.py"), "--data={data}", "--start", "{start}", "--out",
+    sys.executable, str(SCRIPTS / "nudge.py"), "--data={data}", "--init", "{start}", "--out",
     "{out}", "--work={work}", "--steps", "{steps}", "--seed", "{seed}",
 )  # fmt: skip
 TEXTS = ("1+2", "=3", "=4")
@@ -315,18 +315,39 @@ def test_a_bare_trl_script_is_an_updater(tiny_folder: Path, tmp_path: Path) -> N
     assert len(losses) == 3 and losses[2] < losses[0]
 
 
+ACCELERATE = (
+    sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1",
+    "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no",
+)  # fmt: skip
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node")
+
+
 @pytest.mark.slow
-def test_accelerate_launches_two_processes_of_one_updater(
-    tiny_folder: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("launcher", "processes"), [(ACCELERATE, 1), ((*TORCHRUN, "2"), 2)], ids=["accelerate", "torch"]
+)
+def test_a_launcher_starts_an_updater_of_one_process_or_more(
+    tiny_folder: Path, tmp_path: Path, launcher: tuple[str, ...], processes: int
 ) -> None:
-    launch = (
-        sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2",
-        "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no",
-        "--main_process_port", "0", str(SCRIPTS / "accelerated.py"), "--data", "{data}",
-        "--start", "{start}", "--out", "{out}", "--steps", "{steps}",
+    script = (
+        str(SCRIPTS / "accelerated.py"), "--data={data}", "--init={start}", "--out={out}",
+        "--steps={steps}",
     )  # fmt: skip
-    folder, trained = published(tiny_folder, tmp_path, a_config(command=launch))
+    config = a_config(command=(*launcher, *script))
+    folder, trained = published(tiny_folder, tmp_path, config)
     assert is_complete(folder) and model_id_of(folder) != model_id_of(tiny_folder)
     assert [step for step, _, _ in trained.series] == [1, 2, 3]
     log = (tmp_path / "work" / "command.log").read_text()
-    assert "process 0 of 2 is done" in log and "process 1 of 2 is done" in log
+    done = [f"process {place} of {processes} is done" in log for place in range(processes)]
+    assert all(done) and log.count("is done") == processes
+
+
+@pytest.mark.slow
+def test_workers_that_lead_sessions_of_their_own_are_ended_too(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
+    launched = (*TORCHRUN, "1", *NUDGE[1:], "--do", "linger")
+    with pytest.raises(UpdaterError, match="timeout_s: the command was ended"):
+        train(tiny_folder, tmp_path, command=launched, timeout_s=40.0)
+    worker, _ = pids_in(tmp_path / "work")
+    assert all_gone([worker])

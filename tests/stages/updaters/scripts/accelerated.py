@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from transformers import AutoModelForCausalLM
 
 parser = argparse.ArgumentParser()
-for name in ("data", "start", "out"):
+for name in ("data", "init", "out"):
     parser.add_argument(f"--{name}", type=Path)
 parser.add_argument("--steps", type=int)
 given = parser.parse_args()
@@ -19,7 +19,7 @@ given = parser.parse_args()
 accelerator = Accelerator(cpu=True)
 rows = pq.read_table(given.data).to_pylist()
 mine = rows[accelerator.process_index :: accelerator.num_processes]
-model = AutoModelForCausalLM.from_pretrained(given.start, dtype=torch.float32)
+model = AutoModelForCausalLM.from_pretrained(given.init, dtype=torch.float32)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 model, optimizer = accelerator.prepare(model, optimizer)
 metrics = []

@@ -36,9 +36,9 @@ def train(given: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     """The weights of the start, each moved by something that depends on all there is."""
     said = json.dumps([rows, given.seed, given.steps], default=str)
     by = int(hashlib.sha256(said.encode()).hexdigest()[:6], 16) / 2**24 + 0.1
-    weights = load_file(given.start / "model.safetensors")
+    weights = load_file(given.init / "model.safetensors")
     moved = {name: np.asarray(t + np.float32(by)) for name, t in weights.items()}
-    shutil.copy(given.start / "config.json", given.out)
+    shutil.copy(given.init / "config.json", given.out)
     save_file(moved, given.out / "model.safetensors", metadata={"format": "pt"})
     with (given.out / "metrics.jsonl").open("w") as file:
         for step in range(1, given.steps + 1):
@@ -59,7 +59,7 @@ def linger(given: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name in ("data", "start", "out", "work", "reference"):
+    for name in ("data", "init", "out", "work", "reference"):
         parser.add_argument(f"--{name}", type=Path)
     for name in ("steps", "seed", "batch"):
         parser.add_argument(f"--{name}", type=int, default=1)
@@ -84,10 +84,10 @@ def main() -> None:
         (given.out / "visits.json").unlink()
         (given.out / "metrics.jsonl").unlink()
     if given.do == "untrained":
-        shutil.copy(given.start / model.name, model)
+        shutil.copy(given.init / model.name, model)
     if given.do == "halved":
         save_file(
-            {n: t.astype(np.float16) for n, t in load_file(given.start / model.name).items()},
+            {n: t.astype(np.float16) for n, t in load_file(given.init / model.name).items()},
             model, metadata={"format": "pt"},
         )  # fmt: skip
     if given.do == "torn":

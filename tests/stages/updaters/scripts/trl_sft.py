@@ -9,14 +9,14 @@ from datasets import load_from_disk
 from trl import SFTConfig, SFTTrainer
 
 parser = argparse.ArgumentParser()
-for name in ("data", "start", "out", "work"):
+for name in ("data", "init", "out", "work"):
     parser.add_argument(f"--{name}", type=Path)
 for name in ("steps", "seed"):
     parser.add_argument(f"--{name}", type=int)
 given = parser.parse_args()
 
 trainer = SFTTrainer(
-    model=str(given.start),
+    model=str(given.init),
     args=SFTConfig(
         output_dir=str(given.work),
         max_steps=given.steps,
