@@ -23,10 +23,7 @@ NOT_BUILT = {
         "code": "a sandbox",
     },
     "update.updater": {
-        "dpo": "preference pairs",
-        "kto": "preference pairs",
         "grpo": "rollout groups",
-        "command": "updaters that run a command",
     },
 }
 
@@ -137,9 +134,12 @@ def _unknown_part(path: list[str], first: Any, context: dict[str, Any]) -> str:
 def _path(location: Sequence[int | str], values: Any) -> list[int | str]:
     """The location without the names that pydantic adds for a union's branch."""
     path: list[int | str] = []
+    in_branch = False
     for part in location:
-        if isinstance(values, dict) and values.get("type") == part and part not in values:
+        if not in_branch and isinstance(values, dict) and values.get("type") == part:
+            in_branch = True
             continue
+        in_branch = False
         if isinstance(values, dict) and part in values:
             values = values[part]
         elif isinstance(values, dict) or isinstance(part, int):

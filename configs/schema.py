@@ -203,10 +203,12 @@ class Config(Settings):
     def _recipe_has_its_rows(self) -> "Config":
         imitates = self.update.updater.rows == "sft"
         if imitates != (self.recipe != "dpo"):
-            fits = "dpo, kto" if self.recipe == "dpo" else "sft, tally"
+            fits, rows = ("sft, tally", "sft") if self.recipe != "dpo" else (
+                "dpo, kto, simpo", "pair or rollout"
+            )  # fmt: skip
             raise ValueError(
                 f"update.updater.type is {self.update.updater.type!r}, and recipe {self.recipe} "
-                f"does not make its rows: use one of {fits}"
+                f"does not make its rows: use one of {fits}, or command with rows: {rows}"
             )
         return self
 

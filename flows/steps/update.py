@@ -72,10 +72,11 @@ class Carried:
 
 def _carried(r: Round) -> Carried | None:
     """The update before this one in the run, where its optimizer is to go on."""
-    reset = r.run.config.update.reset_optimizer
+    config = r.run.config.update
+    reset, carries = config.reset_optimizer, config.updater.carries_optimizer
     with r.run.store.transaction() as tx:
         before = tx.ask("model_before", **r.place)
-    goes_on = reset == "never" or (reset == "round" and r.refresh > 0)
+    goes_on = carries and (reset == "never" or (reset == "round" and r.refresh > 0))
     if not goes_on or not before or before[0]["model_id"] != r.init:
         return None
     return Carried(before[0]["update_id"], r.run.optimizer_of(before[0]["update_id"]))
@@ -85,7 +86,8 @@ def _goes_on_after(r: Round) -> bool:
     """Whether a later update of the run may need this one's optimizer."""
     reset, config = r.run.config.update.reset_optimizer, r.run.config
     within = r.refresh + 1 < config.refreshes_of(r.number)
-    return reset == "never" or (reset == "round" and within)
+    carries = config.update.updater.carries_optimizer
+    return carries and (reset == "never" or (reset == "round" and within))
 
 
 def _seed(r: Round) -> int:

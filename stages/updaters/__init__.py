@@ -5,9 +5,24 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stages.updaters import dpo, sft, tally
+from stages.updaters import command, dpo, kto, sft, simpo, tally
 from stages.updaters.base import Item, Plan, Trained, Updater
 
-UpdaterConfig = Annotated[dpo.Config | sft.Config | tally.Config, Field(discriminator="type")]
+UpdaterConfig = Annotated[
+    command.Config | dpo.Config | kto.Config | sft.Config | simpo.Config | tally.Config,
+    Field(discriminator="type"),
+]
 
-__all__ = ["Item", "Plan", "Trained", "Updater", "UpdaterConfig", "dpo", "sft", "tally"]
+__all__ = [
+    "Item",
+    "Plan",
+    "Trained",
+    "Updater",
+    "UpdaterConfig",
+    "command",
+    "dpo",
+    "kto",
+    "sft",
+    "simpo",
+    "tally",
+]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from stages.errors import UpdaterError
 from stages.ids import Id
 from stages.settings import Settings
 
@@ -14,19 +15,20 @@ Rows = Literal["sft", "pair", "rollout"]
 
 
 class UpdaterSettings(Settings):
-    """What every updater's config has.
+    """What every updater's config has, beside `batch_size` and `rows`.
 
     `rows` is the kind of training rows it takes: completions to imitate, pairs of a chosen and a
     rejected one, or completions with a reward.
     """
 
     @property
-    def rows(self) -> Rows:
-        return "sft"
-
-    @property
     def needs_reference(self) -> bool:
         """Whether its loss compares the policy with a reference model."""
+        return False
+
+    @property
+    def carries_optimizer(self) -> bool:
+        """Whether a later update can go on with the optimizer that this one leaves."""
         return False
 
     @property
@@ -53,6 +55,12 @@ class Item:
     reward: float | None = None
     reference: tuple[float, ...] = ()
     texts: tuple[str, ...] = ()
+
+
+def check_any(items: Sequence[Item]) -> None:
+    """UpdaterError where there is nothing to train on."""
+    if not items:
+        raise UpdaterError("there is no row to train on: lower the bar of `mix` or sample more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,13 @@ class Trained:
     visits: Mapping[Id, int]
     loss: float | None
     series: Sequence[tuple[int, str, float]] = ()
+
+
+def accelerator() -> str:
+    """`cuda` where there is one, else `cpu`."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Updater(Protocol):

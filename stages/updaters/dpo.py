@@ -10,7 +10,7 @@ log-probabilities come with the items: it is never loaded here.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -29,6 +29,8 @@ class Config(TrlSettings):
 
     `batch_size` counts pairs.
     """
+
+    renamed: ClassVar[Mapping[str, str]] = {"loss_type": "losses", "loss_weights": "weights"}
 
     type: Literal["dpo"]
     learning_rate: float = Field(3e-5, gt=0)

@@ -14,7 +14,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from stages.errors import UpdaterError
 from stages.ids import Id, hash_ids, hash_text
 from stages.policies.checkpoint import copy_tokenizer, mark_complete
 from stages.settings import later
@@ -26,6 +25,7 @@ from stages.updaters.base import (
     Trained,
     Updater,
     UpdaterSettings,
+    check_any,
 )
 
 STATE = "steps.json"
@@ -59,8 +59,7 @@ class Tally:
         self._batch_size = batch_size
 
     def update(self, items: Sequence[Item], plan: Plan, progress: Progress) -> Trained:
-        if not items:
-            raise UpdaterError("there is no row to train on: lower the bar of `mix` or sample more")
+        check_any(items)
         visits: dict[Id, int] = {item.training_row_id: 0 for item in items}
         tokens = 0
         for step in range(plan.steps):

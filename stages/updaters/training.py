@@ -5,7 +5,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +77,11 @@ def counting(trainer_class: Any) -> Any:
         def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
             return super().create_scheduler(self.plan.span or num_training_steps, optimizer)
 
-        def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-            carried = self.plan.optimizer
-            super()._load_optimizer_and_scheduler(checkpoint or (carried and str(carried)))
+        def _prepare_for_training(self, steps: int, loader: Any, checkpoint: str | None) -> Any:
+            prepared = super()._prepare_for_training(steps, loader, checkpoint)
+            if checkpoint is None and self.plan.optimizer is not None:
+                self._load_optimizer_and_scheduler(str(self.plan.optimizer))
+            return prepared
 
         def training_step(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
             for place in inputs.pop("row").tolist():
@@ -141,3 +143,10 @@ def series_of(history: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, 
             for name, value in entry.items():
                 if name not in ("step", "epoch") and isinstance(value, int | float):
                     yield entry["step"], name, float(value)
+
+
+def last_loss(series: Iterable[tuple[int, str, float]]) -> float | None:
+    """The mean loss of the last tenth of the steps, None where none was measured."""
+    losses = [value for _, name, value in series if name == "loss"]
+    last = losses[-max(1, len(losses) // 10) :]
+    return sum(last) / len(last) if last else None

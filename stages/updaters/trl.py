@@ -14,17 +14,26 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from stages.errors import UpdaterError
 from stages.memory import hold_memory
 from stages.policies.checkpoint import copy_tokenizer, load_tokenizer
 from stages.policies.dtype import resolve
 from stages.samplers.base import passed_through
 from stages.settings import later, operational
-from stages.updaters.base import Item, Plan, Progress, Trained, UpdaterSettings
+from stages.updaters.base import (
+    Item,
+    Plan,
+    Progress,
+    Rows,
+    Trained,
+    UpdaterSettings,
+    accelerator,
+    check_any,
+)
 from stages.updaters.training import (
     VISITS,
     counting,
     keep_state,
+    last_loss,
     newest_complete,
     series_of,
     watcher,
@@ -35,15 +44,26 @@ OWNED = {
     "seed": "set the run's seed",
     "data_seed": "set the run's seed",
     "max_steps": "set update.steps",
-    "num_train_epochs": "set update.steps.epochs",
     "resume_from_checkpoint": "a killed update goes on by itself",
+    "num_train_epochs": "set update.steps.epochs",
+    "per_device_train_batch_size": "set update.updater.batch_size and micro_batch_size",
+    "gradient_accumulation_steps": "set update.updater.batch_size and micro_batch_size",
+    "train_sampling_strategy": "rows are shuffled by the run's seed",
+    "save_strategy": "set update.updater.save_every",
+    "save_steps": "set update.updater.save_every",
+    "logging_strategy": "every step is kept",
+    "logging_steps": "every step is kept",
     "dataset_kwargs": "rows are token ids already",
+    "remove_unused_columns": "rows are token ids already",
+    "packing": "rows are trained on as they are",
     "max_length": "nothing is cut; bound generate.sampling.max_tokens",
     "bf16": "set update.updater.dtype",
     "fp16": "set update.updater.dtype",
     "precompute_ref_log_probs": "they come from the store",
+    "ld_alpha": "the reference's log-probabilities are of whole answers",
     "sync_ref_model": "set update.reference: synced(every r)",
     "report_to": "nothing leaves the machine",
+    "push_to_hub": "nothing leaves the machine",
 }
 
 
@@ -53,6 +73,8 @@ class TrlSettings(UpdaterSettings):
     `dtype` is that of weights, gradients and moments alike; `auto`: bfloat16 where the processor
     multiplies it, else float32. `trainer_args` go to TRL's config as they are.
     """
+
+    renamed: ClassVar[Mapping[str, str]] = {}  # by TRL's name, the name of our field
 
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["constant_with_warmup", "cosine", "linear"] = "constant_with_warmup"
@@ -80,11 +102,11 @@ class TrlSettings(UpdaterSettings):
     def _trainer_knows_its_arguments(self) -> "TrlSettings":
         if not self.trainer_args:
             return self
-        own = {name: f"set update.updater.{name}" for name in type(self).model_fields}
-        named = {"lr_scheduler_type": "schedule", "adam_beta2": "adam_beta2"}
-        for theirs, ours in named.items():
-            own[theirs] = f"set update.updater.{ours}"
-        passed_through(self.trainer_args, OWNED | own)
+        ours = {name: name for name in type(self).model_fields} | {
+            "lr_scheduler_type": "schedule", **self.renamed
+        }  # fmt: skip
+        owned = {name: f"set update.updater.{field}" for name, field in ours.items()}
+        passed_through(self.trainer_args, OWNED | owned)
         known = {field.name for field in fields(self.trl_config())}
         for name in self.trainer_args:
             if name not in known:
@@ -97,10 +119,16 @@ class TrlSettings(UpdaterSettings):
         raise NotImplementedError
 
     @property
-    def precision(self) -> tuple[str, str]:
-        import torch
+    def rows(self) -> Rows:
+        return "sft"
 
-        return self.dtype, "cuda" if torch.cuda.is_available() else "cpu"
+    @property
+    def carries_optimizer(self) -> bool:
+        return True
+
+    @property
+    def precision(self) -> tuple[str, str]:
+        return self.dtype, accelerator()
 
 
 class TrlUpdater:
@@ -124,6 +152,10 @@ class TrlUpdater:
         """An item as a row of the trainer's data set."""
         raise NotImplementedError
 
+    def rows(self, items: Sequence[Item], plan: Plan) -> list[dict[str, Any]]:
+        """All items as rows, with what they need beside their own tokens."""
+        return [dict(self.row(item)) for item in items]
+
     def length(self, item: Item) -> int:
         """Tokens of an item's longest sequence; a batch is sorted by it."""
         return len(item.prompt_ids) + max(len(item.completion_ids), len(item.rejected_ids))
@@ -136,8 +168,7 @@ class TrlUpdater:
         import torch
         from transformers import AutoModelForCausalLM
 
-        if not items:
-            raise UpdaterError("there is no row to train on: lower the bar of `mix` or sample more")
+        check_any(items)
         hold_memory()
         dtype, device = self.config.precision
         found = resolve(dtype, device)
@@ -153,20 +184,16 @@ class TrlUpdater:
         if plan.state is not None:
             keep_state(plan.work / f"checkpoint-{trainer.state.global_step}", plan.state)
         series = list(series_of(trainer.state.log_history))
-        losses = [value for _, name, value in series if name == "loss"]
-        last = losses[-max(1, len(losses) // 10) :]
         by_id = {item.training_row_id: count for item, count in zip(items, visits, strict=True)}
-        loss = sum(last) / len(last) if last else None
-        return Trained(trainer.state.global_step, by_id, loss, series)
+        return Trained(trainer.state.global_step, by_id, last_loss(series), series)
 
     def _trainer(
         self, model: Any, items: Sequence[Item], plan: Plan, visits: list[int], progress: Progress
     ) -> Any:
-        import torch
         from datasets import Dataset
         from transformers import PrinterCallback
 
-        config, accelerated = self.config, torch.cuda.is_available()
+        config, accelerated = self.config, accelerator() == "cuda"
         micro = config.micro_batch_size or config.batch_size
         given = {
             "output_dir": str(plan.work),
@@ -197,7 +224,7 @@ class TrlUpdater:
             **self.arguments(),
             **config.trainer_args,
         }
-        rows = [{"row": place, **self.row(item)} for place, item in enumerate(items)]
+        rows = [{"row": place, **row} for place, row in enumerate(self.rows(items, plan))]
         tokenizer = load_tokenizer(plan.init)
         lengths = [self.length(item) for item in items]
         trainer = counting(self.trainer_class())(

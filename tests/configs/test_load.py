@@ -109,7 +109,7 @@ def test_a_number_may_be_written_with_an_exponent(text: str) -> None:
         ),
         (
             "recipe=stars",
-            "recipe: 'stars' is not allowed; input should be 'star' or 'rejection'",
+            "recipe: 'stars' is not allowed; input should be 'star', 'rejection' or 'dpo'",
         ),
         (
             "verifier.type=exactly",
@@ -118,7 +118,32 @@ def test_a_number_may_be_written_with_an_exponent(text: str) -> None:
         ),
         (
             "update.updater.type=sftt",
-            "update.updater.type: 'sftt' is unknown; allowed: sft, tally; did you mean 'sft'?",
+            "update.updater.type: 'sftt' is unknown; allowed: command, dpo, kto, sft, simpo, "
+            "tally; did you mean 'sft'?",
+        ),
+        (
+            "update.updater={type: command, command: [x], batch_size: 0}",
+            "update.updater.batch_size: 0 is not allowed; "
+            "input should be greater than or equal to 1",
+        ),
+        (
+            "update.updater={type: command, command: 'x {data} {out}'}",
+            "update.updater.command: 'x {data} {out}' is one text, and no shell reads it: "
+            "write a list of a program and its arguments",
+        ),
+        (
+            "update.updater={type: dpo}",
+            "update: reference is missing: dpo compares with one; use base, round_start, "
+            "synced(every r) or model:…",
+        ),
+        (
+            "update.reference=base",
+            "update: reference is 'base', and sft has none: leave it out",
+        ),
+        (
+            "update.updater={type: simpo}",
+            "update.updater.type is 'simpo', and recipe star does not make its rows: "
+            "use one of sft, tally, or command with rows: sft",
         ),
         ("sampler={}", "sampler.type: missing; it has no default, add it to the config"),
         ("sampler=null", "sampler: None is not allowed; write a section with keys below it"),
@@ -134,7 +159,7 @@ def test_a_number_may_be_written_with_an_exponent(text: str) -> None:
         ),
         (
             "recipe=rejection",
-            "rationalize.enabled is true, but rejection sampling never rationalizes: "
+            "rationalize.enabled is true, but recipe rejection never rationalizes: "
             "set it to false or use `recipe: star`",
         ),
         ("rounds", "'rounds' is not key=value: write for example update.steps.first=50"),

@@ -14,9 +14,8 @@ from stage_rows import a_problem, a_prompt, a_trajectory
 from stages import ids
 from stages.errors import UpdaterError
 from stages.mix import Candidate, Mix, MixConfig, mix
-from stages.rows import Trajectory
 from stages.settings import identity
-from stages.update import StepsConfig, items_of, update
+from stages.update import Behind, StepsConfig, items_of, update
 from stages.updaters import Item, Plan, Trained
 from stages.updaters.base import Progress
 
@@ -45,8 +44,8 @@ class Empty:
         return Trained(plan.steps, {}, None)
 
 
-def a_mix() -> tuple[Mix, dict[ids.Id, Trajectory]]:
-    """Three rows and the trajectory of each by row id."""
+def a_mix() -> tuple[Mix, list[Behind]]:
+    """Three rows and the trajectory behind each, in the rows' order."""
     prompts = [prompt for prompt in PROMPTS.values() if not prompt.hinted]
     found = [
         Candidate(a_trajectory(prompt, f"{n};#12"), "round", "correct", 1.0, prompt)
@@ -54,7 +53,13 @@ def a_mix() -> tuple[Mix, dict[ids.Id, Trajectory]]:
     ]
     mixed = mix(found, MixConfig(), 0, ids.mint("k", 1))
     known = {c.trajectory.trajectory_id: c.trajectory for c in found}
-    return mixed, {link.training_row_id: known[link.trajectory_id] for link in mixed.trajectories}
+    behind = {
+        link.training_row_id: Behind(
+            link.training_row_id, link.role, known[link.trajectory_id], link.reward
+        )
+        for link in mixed.trajectories
+    }
+    return mixed, [behind[row.training_row_id] for row in mixed.rows]
 
 
 def test_steps_grow_by_a_fifth_as_in_star() -> None:
@@ -118,39 +123,60 @@ def test_a_section_without_epochs_has_the_identity_it_had_before() -> None:
 
 
 def test_items_are_the_rows_in_training_order_with_the_tokens_that_were_sampled() -> None:
-    mixed, trajectories = a_mix()
-    items = items_of(mixed.rows[::-1], PROMPTS, trajectories)
+    mixed, behind = a_mix()
+    items = items_of(mixed.rows[::-1], PROMPTS, behind[::-1])
     assert [item.training_row_id for item in items] == [row.training_row_id for row in mixed.rows]
-    for row, item in zip(mixed.rows, items, strict=True):
-        assert item.prompt_ids == PROMPTS[row.prompt_id].token_ids
-        assert item.completion_ids == trajectories[row.training_row_id].token_ids
-        assert item.loss_mask is None
+    for row, item, each in zip(mixed.rows, items, behind, strict=True):
+        prompt = PROMPTS[row.prompt_id]
+        assert item.prompt_ids == prompt.token_ids
+        assert item.completion_ids == each.trajectory.token_ids
+        assert item.texts == (prompt.text, each.trajectory.completion)
+        assert (item.loss_mask, item.rejected_ids, item.reference) == (None, (), ())
+        assert item.reward == 1.0
+
+
+def test_a_pair_is_one_item_with_both_answers_and_the_references_view_of_them() -> None:
+    mixed, (first, *_) = a_mix()
+    row, prompt = mixed.rows[0], PROMPTS[mixed.rows[0].prompt_id]
+    wrong = a_trajectory(prompt, "9;#9", slot=1)
+    behind = [
+        Behind(row.training_row_id, "rejected", wrong, 0.0),
+        replace(first, role="chosen"),
+    ]
+    reference = {
+        (first.trajectory.trajectory_id, prompt.prompt_id): -1.5,
+        (wrong.trajectory_id, prompt.prompt_id): -2.5,
+    }
+    (item,) = items_of([row], PROMPTS, behind, reference)
+    assert item.completion_ids == first.trajectory.token_ids
+    assert item.rejected_ids == wrong.token_ids
+    assert item.reference == (-1.5, -2.5)
+    assert item.texts == (prompt.text, first.trajectory.completion, wrong.completion)
 
 
 def test_a_loss_mask_is_handed_on() -> None:
-    mixed, trajectories = a_mix()
-    row = mixed.rows[0]
+    mixed, (first, *_) = a_mix()
     mask = (False,) + (True,) * 4
-    trajectories[row.training_row_id] = replace(trajectories[row.training_row_id], loss_mask=mask)
-    assert items_of(mixed.rows[:1], PROMPTS, trajectories)[0].loss_mask == mask
+    masked = replace(first, trajectory=replace(first.trajectory, loss_mask=mask))
+    assert items_of(mixed.rows[:1], PROMPTS, [masked])[0].loss_mask == mask
 
 
 def test_a_hinted_prompt_is_refused() -> None:
-    mixed, trajectories = a_mix()
+    mixed, behind = a_mix()
     row = mixed.rows[0]
     hinted = next(
         p for p in PROMPTS.values()
         if p.hinted and p.problem_id == PROMPTS[row.prompt_id].problem_id
     )  # fmt: skip
     with pytest.raises(UpdaterError, match="has a hinted prompt: nothing was trained"):
-        items_of([replace(row, prompt_id=hinted.prompt_id)], PROMPTS, trajectories)
+        items_of([replace(row, prompt_id=hinted.prompt_id)], PROMPTS, behind)
 
 
 def test_a_completion_of_another_problem_is_refused() -> None:
-    mixed, trajectories = a_mix()
+    mixed, behind = a_mix()
     one, other = mixed.rows[:2]
     with pytest.raises(UpdaterError, match="has another problem's completion"):
-        items_of([replace(one, prompt_id=other.prompt_id)], PROMPTS, trajectories)
+        items_of([replace(one, prompt_id=other.prompt_id)], PROMPTS, behind)
 
 
 def plan_in(folder: Path) -> Plan:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every updater through the same cases. A new one needs a line in SETTINGS."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +20,37 @@ from stages.update import update
 from stages.updaters import Item, Plan
 
 UPDATERS = in_folder(updaters)
+NUDGE = [
+    *(sys.executable, str(Path(__file__).parent / "updaters" / "scripts" / "nudge.py")),
+    *("--data={data}", "--init={start}", "--out={out}", "--work={work}", "--steps={steps}"),
+    *("--seed={seed}", "--batch=4"),
+]
+TRL = {"batch_size": 4, "learning_rate": 0.01, "warmup_steps": 1}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "sft": {"batch_size": 4, "learning_rate": 0.01, "warmup_steps": 1},
+    "command": {"batch_size": 4, "command": NUDGE},
+    "dpo": TRL,
+    "kto": TRL,
+    "sft": TRL,
+    "simpo": TRL,
     "tally": {"batch_size": 4},
 }
 STEPS = 4
-ITEMS = [Item(ids.mint("i", n), (1, 5, 6 + n), (7, 8 + n, *range(9, 9 + n), 2)) for n in range(8)]
-each_updater = pytest.mark.parametrize("name", UPDATERS)
+
+
+def items_for(rows: str, first: int = 0, step: int = 1) -> list[Item]:
+    """Eight items of a kind, the first numbered `first`; `step` −1 turns completions round."""
+    return [
+        Item(
+            ids.mint("i", first + n),
+            (1, 5, 6 + n),
+            (7, 8 + n, *range(9, 9 + n), 2)[::step],
+            rejected_ids=(20 + n, 2) if rows == "pair" else (),
+            reward=float(n % 2) if rows == "rollout" else None,
+            reference={"sft": (), "rollout": (-9.0 - n,), "pair": (-9.0 - n, -8.0)}[rows],
+            texts=("1+2", "=3", "=4")[: 3 if rows == "pair" else 2],
+        )
+        for n in range(8)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +65,20 @@ class Outcome:
 
 
 def run(
-    name: str, init: Path, place: Path, items: Sequence[Item] = ITEMS, seed: int = 5
+    name: str, init: Path, place: Path, items: Sequence[Item] | None = None, seed: int = 5
 ) -> Outcome:
-    """An update of STEPS steps in a folder of its own."""
+    """An update of STEPS steps in a folder of its own; the start is the reference too."""
     models = place / "models"
     models.mkdir(parents=True)
     said: list[tuple[int, float | None]] = []
-    updater = UPDATERS[name](type=name, **SETTINGS[name]).build()
-    plan = Plan(STEPS, seed, init, place / "work", place / "draft")
-    made = update(items, updater, plan, models, lambda step, loss: said.append((step, loss)))
-    return Outcome(*made, said)
+    config = UPDATERS[name](type=name, **SETTINGS[name])
+    reference = init if config.needs_reference else None
+    plan = Plan(STEPS, seed, init, place / "work", place / "draft", reference=reference)
+    given = items_for(config.rows) if items is None else items
+    folder, trained = update(
+        given, config.build(), plan, models, lambda step, loss: said.append((step, loss))
+    )
+    return Outcome(folder, trained.steps_done, trained.visits, trained.loss, said)
 
 
 @pytest.fixture(scope="module", params=UPDATERS)
@@ -71,7 +100,8 @@ def test_a_config_is_strict_frozen_and_named_by_its_file(name: str) -> None:
     config = UPDATERS[name](type=name, **SETTINGS[name])
     assert type_of(type(config)) == (name,)
     assert config.build().name == name
-    assert config.build().deterministic
+    assert config.build().deterministic == (name != "command")
+    assert config.rows in ("sft", "pair", "rollout")
     with pytest.raises(ValidationError, match="frozen"):
         config.type = name
     with pytest.raises(ValidationError, match="Extra inputs"):
@@ -105,7 +135,7 @@ def test_every_step_is_done_and_said(outcome: Outcome) -> None:
 
 
 def test_visits_are_batches_times_steps_of_known_rows(outcome: Outcome) -> None:
-    assert outcome.visits.keys() == {item.training_row_id for item in ITEMS}
+    assert outcome.visits.keys() == {item.training_row_id for item in items_for("sft")}
     # 4 steps of 4 rows go twice through 8 rows
     assert sum(outcome.visits.values()) == STEPS * 4
     assert set(outcome.visits.values()) == {2}
@@ -128,10 +158,8 @@ def test_another_seed_is_another_model(
 def test_other_items_of_the_same_size_are_another_model(
     name: str, outcome: Outcome, tiny_folder: Path, tmp_path: Path
 ) -> None:
-    others = [
-        Item(ids.mint("i", 100 + n), item.prompt_ids, item.completion_ids[::-1])
-        for n, item in enumerate(ITEMS)
-    ]
+    kind = UPDATERS[name](type=name, **SETTINGS[name]).rows
+    others = items_for(kind, first=100, step=-1)
     assert run(name, tiny_folder, tmp_path, others).folder.name != outcome.folder.name
 
 
@@ -145,3 +173,18 @@ def test_an_update_goes_on_from_an_update(name: str, outcome: Outcome, tmp_path:
     further = run(name, outcome.folder, tmp_path)
     assert further.folder.name != outcome.folder.name
     assert is_complete(further.folder) and is_complete(outcome.folder)
+
+
+def test_an_updater_that_hands_on_its_optimizer_leaves_it_whole(
+    name: str, tiny_folder: Path, tmp_path: Path
+) -> None:
+    config = UPDATERS[name](type=name, **SETTINGS[name])
+    if not config.carries_optimizer:
+        pytest.skip("it keeps no optimizer")
+    plan = Plan(
+        STEPS, 5, tiny_folder, tmp_path / "work", tmp_path / "draft",
+        state=tmp_path / "state", reference=tiny_folder,
+    )  # fmt: skip
+    config.build().update(items_for(config.rows), plan, lambda step, loss: None)
+    assert is_complete(tmp_path / "state")
+    assert not list((tmp_path / "state").glob("*.safetensors"))

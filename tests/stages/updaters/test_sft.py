@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_torch import Killed
 from transformers import AutoModelForCausalLM
 
 from stages import ids
@@ -17,16 +18,13 @@ from stages.ids import Id
 from stages.policies.checkpoint import MARKER, is_complete
 from stages.update import update
 from stages.updaters import Item, Plan, sft
+from stages.updaters.training import BatchSorted
 
 # Completions of 2 to 6 tokens after prompts of 3 to 7.
 ITEMS = [
     Item(ids.mint("i", n), (1, 5, *range(20, 21 + n)), (*range(30, 31 + n), 2)) for n in range(5)
 ]
 MASKED = [replace(ITEMS[4], loss_mask=(False, True, False, True, True, False)), *ITEMS[:4]]
-
-
-class Killed(BaseException):
-    """What a kill looks like from inside."""
 
 
 def mean_loss(folder: Path, items: Sequence[Item]) -> float:
@@ -80,7 +78,7 @@ def test_micro_batches_that_do_not_divide_the_batch_are_refused() -> None:
 def test_an_epoch_is_every_row_once_each_batch_in_order_of_length(
     lengths: list[int], batch_size: int, epoch: int
 ) -> None:
-    order = sft.BatchSorted(lengths, batch_size, seed=0)
+    order = BatchSorted(lengths, batch_size, seed=0)
     order.set_epoch(epoch)
     places = list(order)
     assert sorted(places) == list(range(len(lengths))) and len(order) == len(lengths)
@@ -91,7 +89,7 @@ def test_an_epoch_is_every_row_once_each_batch_in_order_of_length(
 
 def test_the_rows_of_a_batch_do_not_follow_from_its_length() -> None:
     def batches(epoch: int, seed: int) -> list[set[int]]:
-        order = sft.BatchSorted(range(40), 8, seed)
+        order = BatchSorted(range(40), 8, seed)
         order.set_epoch(epoch)
         places = list(order)
         return [set(places[start : start + 8]) for start in range(0, 40, 8)]
@@ -132,8 +130,8 @@ def run(init: Path, place: Path, kill_at: int | None = None) -> tuple[str, Mappi
     )  # fmt: skip
     (place / "models").mkdir(parents=True, exist_ok=True)
     plan = Plan(6, 3, init, place / "work", place / "draft")
-    folder, _, visits, _ = update(items, config.build(), plan, place / "models", progress)
-    return folder.name, visits
+    folder, trained = update(items, config.build(), plan, place / "models", progress)
+    return folder.name, trained.visits
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files between a command and us: its rows; what it measured, how often it visited, its result.
+
+The result is a checkpoint folder: what transformers loads (config, weights) is taken, and nothing
+else that lies there.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+from stages.errors import UpdaterError
+from stages.ids import Id
+from stages.policies.checkpoint import lacking, weight_files
+from stages.updaters.base import Item, Progress, Rows
+
+Format = Literal["parquet", "jsonl", "datasets"]
+METRICS = "metrics.jsonl"
+VISITS = "visits.json"
+TAKEN = ("config.json", "generation_config.json", "model.safetensors.index.json")
+
+
+def write_rows(items: Sequence[Item], kind: Rows, format_: Format, folder: Path) -> Path:
+    """One row for each item, as text and as tokens: a file, or a folder of `datasets`."""
+    rows = [_row(item, kind) for item in items]
+    path = folder / ("data" if format_ == "datasets" else f"data.{format_}")
+    if format_ == "jsonl":
+        path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+    elif format_ == "parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        from datasets import Dataset
+
+        shutil.rmtree(path, ignore_errors=True)
+        Dataset.from_list(rows).save_to_disk(path)
+    return path
+
+
+def _row(item: Item, kind: Rows) -> dict[str, Any]:
+    prompt, *answers = item.texts
+    told = {"training_row_id": str(item.training_row_id), "prompt": prompt}
+    tokens: dict[str, Any] = {"prompt_ids": item.prompt_ids}
+    sides = ("chosen", "rejected") if kind == "pair" else ("completion",)
+    both = zip(sides, answers, (item.completion_ids, item.rejected_ids), strict=False)
+    for side, text, ids in both:
+        told[side] = text
+        tokens[f"{side}_ids"] = ids
+    if kind != "pair":
+        tokens["loss_mask"] = item.loss_mask or (True,) * len(item.completion_ids)
+        tokens["reward"] = item.reward
+    for side, value in zip(sides, item.reference, strict=False):
+        tokens[f"reference_{side}_logprob"] = value
+    return told | tokens
+
+
+class Metrics:
+    """What a command writes down as it trains: one object with `step` and numbers on each line."""
+
+    def __init__(self, folder: Path, steps: int, progress: Progress) -> None:
+        self._path, self._steps, self._progress = folder / METRICS, steps, progress
+        self._read, self._lines = 0, 0
+        self._found: dict[tuple[int, str], float] = {}
+
+    def read(self) -> None:
+        """Take in the whole lines that are new, and say how far it is."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._read)
+            whole = file.read().rpartition(b"\n")[0]
+        self._read += len(whole) + bool(whole)
+        for line in whole.splitlines():
+            self._lines += 1
+            if line.strip():
+                self._take(line)
+
+    @property
+    def series(self) -> list[tuple[int, str, float]]:
+        """All of it: step, name, value; the last line that names both counts."""
+        return [(step, name, value) for (step, name), value in self._found.items()]
+
+    def _take(self, line: bytes) -> None:
+        at = f"{self._path} line {self._lines}"
+        try:
+            entry = json.loads(line)
+            step = entry.pop("step")
+        except (ValueError, KeyError, AttributeError, TypeError):
+            raise UpdaterError(
+                f"{at} is {line[:80]!r}: write one object on each line, such as "
+                '{"step": 1, "loss": 0.5}'
+            ) from None
+        if not isinstance(step, int) or not 1 <= step <= self._steps:
+            raise UpdaterError(
+                f"{at}: step is {step!r}, of {self._steps} planned: count optimizer steps from 1, "
+                "and take as many as {steps} says"
+            )
+        for name, value in entry.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                self._found[step, name] = float(value)
+        self._progress(step, self._found.get((step, "loss")))
+
+
+def visits(folder: Path, items: Sequence[Item]) -> dict[Id, int]:
+    """How often each row was visited: once, or what the command's file says, 0 if it does not."""
+    path = folder / VISITS
+    if not path.exists():
+        return {item.training_row_id: 1 for item in items}
+    ours = {str(item.training_row_id): item.training_row_id for item in items}
+    try:
+        said = json.loads(path.read_text())
+        wrong = [f"{id_}: {n!r}" for id_, n in said.items() if not _counts(n) or id_ not in ours]
+    except (ValueError, AttributeError):
+        said, wrong = {}, [path.read_text(errors="replace")[:80]]
+    if wrong:
+        raise UpdaterError(
+            f"{path} has {wrong[0]!r}: write one object of training_row_id (as in the data) and "
+            "visits, whole numbers from 0 on"
+        )
+    return {id_: said.get(text, 0) for text, id_ in ours.items()}
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def fault(made: Path, start: Path) -> str | None:
+    """Why a folder is no checkpoint that the start was trained to, with the fix; None if it is."""
+    if (made / "adapter_config.json").exists():
+        return "is an adapter: merge it into the start (merge_and_unload) and save the whole model"
+    return lacking(made) or _weights_fault(made, start)
+
+
+def _weights_fault(made: Path, start: Path) -> str | None:
+    import torch
+    from safetensors import SafetensorError
+
+    with ExitStack() as files:
+        before = _tensors(start, files)
+        try:
+            after = _tensors(made, files)
+        except SafetensorError as error:
+            return f"has torn weights ({error}): save them whole, once, from one process"
+        shared = [name for name in after if name in before]
+        if not shared:
+            return (
+                f"has none of the start's weights by name (it has {min(after, default='none')}): "
+                "save the trained model itself with save_pretrained"
+            )
+        for name in shared:
+            was, is_ = before[name](), after[name]()
+            if was.shape != is_.shape or not torch.equal(was.to(is_.dtype), is_):
+                return None
+    return "has the start's own weights, none has changed: save the model that was trained"
+
+
+def _tensors(folder: Path, files: ExitStack) -> Mapping[str, Callable[[], Any]]:
+    """How to read each tensor of a checkpoint, by name."""
+    from safetensors import safe_open
+
+    found: dict[str, Callable[[], Any]] = {}
+    for path in weight_files(folder):
+        file = files.enter_context(safe_open(path, "pt"))
+        found |= {name: _reader(file, name) for name in file.keys()}  # noqa: SIM118
+    return found
+
+
+def _reader(file: Any, name: str) -> Callable[[], Any]:
+    return lambda: file.get_tensor(name)
+
+
+def take(made: Path, draft: Path) -> None:
+    """Move what makes the model."""
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    paths = [*weight_files(made), *(made / name for name in TAKEN)]
+    for path in paths:
+        if path.exists():
+            shutil.move(path, draft / path.name)
