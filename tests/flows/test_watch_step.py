@@ -148,7 +148,8 @@ def test_a_policy_is_compared_with_its_base_on_a_sample(tmp_path: Path, tiny_fol
         "select p.logprob, b.logprob, len(token_ids) from trajectory t "
         "join trajectory_logprob p using (trajectory_id) "
         "join trajectory_logprob b using (trajectory_id) "
-        "where p.prompt_id = t.prompt_id and b.prompt_id = t.prompt_id and p.model_id = ? and b.model_id = ?",
+        "where (p.prompt_id, b.prompt_id) = (t.prompt_id, t.prompt_id) "
+        "and p.model_id = ? and b.model_id = ?",
         policy,
         begun.round.base,
     )
