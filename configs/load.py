@@ -142,7 +142,9 @@ def _path(location: Sequence[int | str], values: Any) -> list[int | str]:
         in_branch = False
         if isinstance(values, dict) and part in values:
             values = values[part]
-        elif isinstance(values, dict) or isinstance(part, int):
+        elif isinstance(part, int):
+            values = values[part] if isinstance(values, list) and part < len(values) else None
+        elif isinstance(values, dict):
             values = None
         else:
             continue
@@ -154,6 +156,9 @@ def _known_keys(path: list[str], values: dict[str, Any]) -> list[str]:
     """The keys a section knows, found by walking the model along the path."""
     model: type[BaseModel] = Config
     for name in path:
+        if isinstance(values, list):  # an element of a list is what the list is of
+            values = values[int(name)]
+            continue
         values = values.get(name, {})
         annotation = model.model_fields[name].annotation
         options = [o for o in (get_args(annotation) or (annotation,)) if hasattr(o, "model_fields")]
@@ -164,4 +169,4 @@ def _known_keys(path: list[str], values: dict[str, Any]) -> list[str]:
             or values.get("type") in get_args(o.model_fields["type"].annotation)
         ]
         model = cast("type[BaseModel]", (matching or options)[0])
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]

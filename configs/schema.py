@@ -7,8 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from configs.notify import NotifyConfig
+from stages.alarms import DEFAULTS, AlarmConfig
 from stages.decontaminate import DecontaminateConfig
 from stages.evaluate import EvaluateConfig
+from stages.measures.monitors import MonitorsConfig
 from stages.mix import MixConfig
 from stages.policies import PolicyConfig
 from stages.prompts import PromptsConfig
@@ -158,7 +161,8 @@ class Config(Settings):
     """A run: `rounds` is a target that may grow; every field not marked operational is identity.
 
     `keep` says whose checkpoints stay on disk: all, best (held-out pass@1), or last(n).
-    `evaluation_sets` are tasks whose held-out problems are never trained on either.
+    `evaluation_sets` are tasks whose held-out problems are never trained on either. Given
+    `alarms` take the place of those built in.
     """
 
     recipe: Literal["star", "rejection", "dpo"]
@@ -179,6 +183,9 @@ class Config(Settings):
     decontaminate: DecontaminateConfig = later(DecontaminateConfig())
     evaluation_sets: Annotated[tuple[TaskConfig, ...], Field(strict=False)] = later(())
     gates: GatesConfig = GatesConfig()
+    monitors: MonitorsConfig = later(MonitorsConfig())
+    alarms: Annotated[tuple[AlarmConfig, ...], Field(strict=False)] = operational(DEFAULTS)
+    notify: NotifyConfig = operational(NotifyConfig())
 
     @field_validator("verifier", mode="before")
     @classmethod
@@ -250,6 +257,12 @@ class Config(Settings):
                 "set it to false or use `recipe: star`"
             )
         return self
+
+    @property
+    def measures_kl(self) -> bool:
+        """Whether the policy is compared with base and reference: said, else where it fits."""
+        fits = self.recipe == "dpo" and self.sampler.holds_weights
+        return fits if self.monitors.kl is None else self.monitors.kl
 
     def prompt_set(self, task: Task) -> PromptSet:
         """The prompt set of `prompts`, else the task's own."""

@@ -53,6 +53,23 @@ from round_summary
 where run = 'one'
 order by round;
 
+-- round_monitors: did answers grow longer, and how much of each refresh was sampling?
+select run, round, refresh, name, slice, value
+from round_monitors
+where name = 'length' or (name = 'work_s' and slice = 'generate')
+order by all;
+
+-- training_curve: did the chosen answers grow less likely while it trained?
+select run, round, refresh, arg_min(value, step) as began, arg_max(value, step) as ended
+from training_curve
+where name = 'logps/chosen'
+group by all order by all;
+
+-- run_timing: how far off policy did a run sample?
+select run, steps, policies, coalesce(s::varchar, 'offline') as s
+from run_timing
+order by run;
+
 -- trained_by: which rounds' trajectories trained the newest model?
 select run, round, origin, count(*) as trajectories, sum(visits) as visits
 from trained_by((select arg_max(model_id, round) from round_summary where run = 'one'))

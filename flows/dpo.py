@@ -19,5 +19,6 @@ def dpo(r: Round) -> None:
         pairs = steps.mix(part, answers, verdicts)
         scored = steps.score(part, pairs)
         steps.update(part, scored, init=part.init)
+        steps.watch(part, answers, verdicts, pairs)
     steps.hand_over(r)
     steps.evaluate(r)

@@ -8,10 +8,12 @@ from typing import Any
 
 from configs.load import check, differences
 from configs.schema import Config
+from flows.alarms import heed, refuse_stopped
 from flows.context import Round, Run
 from flows.environment import quiet_libraries
 from flows.fork import Fork, check_same, source_of, take_over, whole_rounds
 from flows.lock import run_lock, sweep, sweep_work
+from flows.notify import notify
 from flows.retention import retain
 from flows.screen import Screen
 from flows.server import prefect_server
@@ -83,7 +85,9 @@ def _rounds(run: Run, base: Id, done: int | None, target: int, table: LiveTable)
     from flows.preflight import check_outlook
     from flows.recipes import run_round
 
+    number = 0 if done is None else done
     try:
+        heed(run)
         for number in range(0 if done is None else done + 1, target + 1):
             if number == 1:
                 check_outlook(run)
@@ -93,14 +97,18 @@ def _rounds(run: Run, base: Id, done: int | None, target: int, table: LiveTable)
             retain(run)
             run.store.snapshot()
             table.show()
+            heed(run)
     except BaseException as error:
         with suppress(Exception):
             hasty = Store(run.store.path, patience_s=1.0)
             _event(hasty, run.run_id, "cut", f"{type(error).__name__}: {error}")
+        notify(run, number, str(error) or type(error).__name__, error)
         raise
     if target == run.config.rounds:
         _event(run.store, run.run_id, "done", f"{target} rounds are done")
     run.store.snapshot()
+    if target == run.config.rounds:
+        notify(run, target, f"{target} rounds are done")
 
 
 def _begin_or_go_on(
@@ -134,6 +142,7 @@ def _begin_or_go_on(
             "(a higher --rounds goes on from there)"
         )
     else:
+        refuse_stopped(store, run_id, name, config.alarms)
         at = "its base" if last is None else f"round {last + 1} of {config.rounds}"
         _event(store, run_id, "gone_on", f"going on at {at}")
         screen.say(f"going on with run {name} at {at}")

@@ -8,6 +8,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from flows.alarms import heed
 from flows.context import Round
 from flows.retention import retain
 from stages.ids import Id
@@ -17,6 +18,7 @@ def refreshes(r: Round) -> Iterator[Round]:
     """The round's refreshes, each with the model that the one before came to."""
     for number in range(r.run.config.refreshes_of(r.number)):
         if number:
+            heed(r.run)
             retain(r.run)
         yield replace(r, refresh=number, current=_came_to(r, number) if number else r.start)
 

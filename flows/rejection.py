@@ -15,5 +15,6 @@ def rejection(r: Round) -> None:
     verdicts = steps.verify(r, answers)
     training_set = steps.mix(r, answers, verdicts)
     steps.update(r, training_set, init=r.init)
+    steps.watch(r, answers, verdicts, training_set)
     steps.hand_over(r)
     steps.evaluate(r)

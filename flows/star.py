@@ -18,5 +18,6 @@ def star(r: Round) -> None:
         sources.append(steps.rationalize(r, verdicts))
     training_set = steps.mix(r, *sources)
     steps.update(r, training_set, init=r.init)
+    steps.watch(r, answers, verdicts, training_set)
     steps.hand_over(r)
     steps.evaluate(r)

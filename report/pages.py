@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs.load import check, differences
+from report.diagnosis import TITLE, diagnosis
 from report.imports import import_section
 from report.rounds import (
     RoundLine,
@@ -59,6 +60,8 @@ def pages(store: Store, names: Sequence[str]) -> list[Section]:
         sections.append(
             Section(f"{other} against {runs[0]}", f"The configs {text}.", GAIN_HEAD, rows)
         )
+    for name in runs:
+        sections += _diagnosis(store, name, configs[name], lines[name])
     return sections
 
 
@@ -119,6 +122,17 @@ def _gains(store: Store, name: str, lines: Sequence[RoundLine]) -> list[list[str
     """Each round against round 0 of the same run."""
     rounds = [line.summary["round"] for line in lines if line.summary["round"] > 0]
     return [_difference(store, (name, 0), (name, number)) for number in rounds]
+
+
+def _diagnosis(store: Store, name: str, config: Any, lines: Sequence[RoundLine]) -> list[Section]:
+    """What may hold a DPO run back, where its last measure does not lie above its first."""
+    measured = [s["round"] for line in lines if (s := line.summary)["pass_at_1"] is not None]
+    if config.recipe != "dpo" or len(measured) < 2:
+        return []
+    gain = paired(store, (name, measured[0]), (name, measured[-1]))
+    if gain is None or gain[1] > 0:
+        return []
+    return [Section(f"{name}: {TITLE}", *diagnosis(store, name, config, gain))]
 
 
 def _against(

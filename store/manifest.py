@@ -22,7 +22,7 @@ PACKAGES = (
 
 
 def manifest() -> dict[str, Any]:
-    """Versions of the packages that shape a run, the checkout's commit, and the host."""
+    """Versions of the packages that shape a run, the checkout's commit, host and accelerators."""
     return {
         "packages": {name: _version(name) for name in PACKAGES},
         "python": platform.python_version(),
@@ -31,7 +31,16 @@ def manifest() -> dict[str, Any]:
         "system": platform.platform(),
         "host": platform.node(),
         "cpus": os.cpu_count(),
+        "accelerators": _accelerators(),
     }
+
+
+def _accelerators() -> int:
+    """NVIDIA devices that the driver lists, those hidden by CUDA_VISIBLE_DEVICES left out."""
+    listed = len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = [] if shown is None else [name.strip() for name in shown.split(",")]
+    return listed if shown is None else min(listed, sum(name not in ("", "-1") for name in names))
 
 
 def _version(package: str) -> str | None:

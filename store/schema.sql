@@ -29,10 +29,10 @@ create table run (
 comment on table run is 'A run: one recipe with one identity config';
 comment on column run.run_id is 'Id of the run, from its name';
 comment on column run.name is 'Name, unique in this store';
-comment on column run.recipe is 'Recipe: star, rejection; import for rows from files';
+comment on column run.recipe is 'Recipe: star, rejection, dpo; import for rows from files';
 comment on column run.config is 'Resolved config as JSON, as the run began';
 comment on column run.identity is 'The identity fields alone as canonical JSON: what may not change';
-comment on column run.manifest is 'JSON: versions, git commit, host, devices';
+comment on column run.manifest is 'JSON: versions, git commit, host, accelerators';
 comment on column run.forked_from is 'Run that this one was forked from';
 comment on column run.forked_at_round is 'Last round taken over from that run';
 comment on column run.created_at is 'When the run began';
@@ -56,7 +56,7 @@ comment on column step_run.run is
     'Its name, repeated here so that a question about one run reads that run''s rows alone';
 comment on column step_run.round is 'Round, from 1; 0 is the base';
 comment on column step_run.refresh is 'Refresh of the policy within the round, from 0';
-comment on column step_run.step is 'setup, generate, verify, rationalize, mix, update, evaluate; import; reverify …: judged anew';
+comment on column step_run.step is 'setup, admit, generate, verify, rationalize, mix, score, update, watch, hand_over, evaluate; import; reverify …: judged anew';
 comment on column step_run.step_key is 'What the step computes: stage, version, inputs, identity config';
 comment on column step_run.reused is 'True where another run had committed the same key';
 comment on column step_run.started_at is 'When the step began (the last try)';
@@ -81,7 +81,7 @@ comment on column step_output.run is 'Its name, repeated here as in step_run';
 comment on column step_output.round is 'Round of the step';
 comment on column step_output.refresh is 'Refresh of the step';
 comment on column step_output.step is 'Step that made or found the artefact';
-comment on column step_output.kind is 'Table of the artefact: trajectory, verdict, training_set, model …';
+comment on column step_output.kind is 'Table of the artefact: trajectory, verdict, training_set, model …; reference: a model that losses compare with';
 comment on column step_output.id is 'Id of the artefact';
 comment on column step_output.reused is 'True where it was in the store already';
 comment on column step_output.first is 'True where this run had not used it in an earlier step';
@@ -95,7 +95,7 @@ create table event (
     message varchar not null,
     detail varchar
 );
-comment on table event is 'What happened to a run: begun, forked, gone on, config changed, split opened, freed, done';
+comment on table event is 'What happened to a run: begun, forked, gone on, config changed, split opened, freed, alarm, held or stopped by one, done';
 comment on column event.run_id is 'The run, NULL for the store itself';
 comment on column event.round is 'Round at the time';
 comment on column event.refresh is 'Refresh at the time';
@@ -497,7 +497,7 @@ create table monitor (
 );
 comment on table monitor is 'What a refresh''s answers look like; key: step_key, name, slice';
 comment on column monitor.step_key is 'The step that measured';
-comment on column monitor.name is 'length, entropy, truncated, repetition, mixed, reward_mean, kl_reference …';
+comment on column monitor.name is 'length, entropy, truncated, repetition, mixed, reward_mean, kl_reference_k3 …';
 comment on column monitor.slice is 'all, or a part: correct, wrong';
 comment on column monitor.value is 'The value';
 

@@ -394,6 +394,76 @@ comment on column round_summary.tokens is 'Tokens sampled for training in this r
 comment on column round_summary.wall_s is 'Seconds of all its steps';
 comment on column round_summary.bound is 'Held-out pass@1 with unjudged answers counted as wrong';
 
+create or replace view round_monitors as
+with placed as (  -- a refresh's own steps: what makes a model, not what measures it
+    select run_id, run, round, refresh, step, step_key, wall_s, work_s
+    from step_run
+    where step in ('generate', 'verify', 'rationalize', 'mix', 'score', 'update', 'watch')
+), timed as (
+    select p.*, p.work_s * coalesce((r.manifest ->> '$.accelerators')::integer, 0) as gpu_s
+    from placed p join run r using (run_id)
+), summed as (
+    select run, round, refresh, coalesce(step, 'all') as slice,
+           sum(wall_s) as wall_s, sum(work_s) as work_s, sum(gpu_s) as gpu_s
+    from timed group by grouping sets ((run, round, refresh), (run, round, refresh, step))
+)
+select p.run, p.round, p.refresh, m.name, m.slice, m.value
+from placed p join monitor m using (step_key)
+where p.step = 'watch'
+union all
+select run, round, refresh, 'wall_s', slice, wall_s from summed
+union all
+select run, round, refresh, 'work_s', slice, work_s from summed
+union all
+select run, round, refresh, 'gpu_s', slice, gpu_s from summed;
+comment on view round_monitors is
+    'One row per (run, round, refresh, name, slice): what a refresh''s answers look like, and what its steps took';
+comment on column round_monitors.run is 'Name of the run';
+comment on column round_monitors.round is 'The round';
+comment on column round_monitors.refresh is 'Refresh within the round, from 0';
+comment on column round_monitors.name is
+    'length, reasoning_length, answer_length (tokens), entropy, kl_base_k1 … (nats a token), all_right, all_wrong, mixed, effective, truncated, repetition (shares), reward_mean, reward_std_between, reward_std_within, answers, tokens; wall_s, work_s, gpu_s (seconds)';
+comment on column round_monitors.slice is
+    'all; correct or wrong answers; of seconds the step, work that another run did left out';
+comment on column round_monitors.value is
+    'The value; gpu_s is seconds of work times the accelerators that the run began with';
+
+create or replace view training_curve as
+select s.run, s.round, s.refresh, m.step, m.name, m.value
+from step_output s join training_metric m on m.update_id = s.id
+where s.kind = 'training_update';
+comment on view training_curve is
+    'One row per (run, round, refresh, step, name): what the trainer measured on an optimizer step';
+comment on column training_curve.run is 'Name of the run';
+comment on column training_curve.round is 'The round';
+comment on column training_curve.refresh is 'Refresh within the round, from 0';
+comment on column training_curve.step is 'Optimizer step of the refresh''s update, from 1';
+comment on column training_curve.name is
+    'As the trainer names it: loss, grad_norm, entropy, rewards/margins, logps/chosen …';
+comment on column training_curve.value is 'The value';
+
+create or replace view run_timing as
+with trained as (
+    select s.run, sum(u.steps_done)::bigint as steps
+    from step_output s join training_update u on u.update_id = s.id
+    where s.kind = 'training_update' group by all
+), sampled as (
+    select s.run, count(distinct t.model_id) as policies
+    from step_output s join trajectory t on t.trajectory_id = s.id
+    where s.kind = 'trajectory' and s.first and t.purpose = 'train' and t.model_id is not null
+    group by all
+)
+select run, steps, coalesce(policies, 0) as policies,
+       case when policies > 1 then steps / policies end as s
+from trained left join sampled using (run);
+comment on view run_timing is
+    'One row per run that trained: how often the policy that samples was refreshed';
+comment on column run_timing.run is 'Name of the run';
+comment on column run_timing.steps is 'Optimizer steps of all its updates';
+comment on column run_timing.policies is 'Policies that sampled answers to train on';
+comment on column run_timing.s is
+    'Mean optimizer steps between refreshes: 1 is online; NULL is offline, one policy sampled everything';
+
 -- ── table macros: questions about one model, one run, one thing ─────────────────────────────
 
 create or replace macro trained_by(a_model) as table

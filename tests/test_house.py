@@ -119,11 +119,13 @@ def test_no_python_file_is_longer_than_300_lines() -> None:
     assert {name: count for name, count in lines.items() if count > 300} == {}
 
 
-@pytest.mark.parametrize("recipe", ["star", "rejection"])
+@pytest.mark.parametrize("recipe", ["star", "rejection", "dpo"])
 def test_a_recipe_is_at_most_60_lines_and_calls_the_steps(recipe: str) -> None:
     text = (ROOT / "flows" / f"{recipe}.py").read_text()
     assert len(text.splitlines()) <= 60
-    assert re.findall(r"steps\.(\w+)\(", text)[-3:] == ["update", "hand_over", "evaluate"]
+    assert re.findall(r"steps\.(\w+)\(", text)[-4:] == [
+        *("update", "watch", "hand_over", "evaluate")
+    ]
 
 
 def test_every_recipe_has_a_file_and_a_config() -> None:

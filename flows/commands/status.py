@@ -36,12 +36,14 @@ def _rounds(run: dict[str, Any]) -> str:
 
 
 def _state(run: dict[str, Any]) -> str:
-    """Complete, cut, or under way: what the last event about the run as a whole says."""
+    """Complete, stopped, cut, or under way: what the last event about the run as a whole says."""
     if run["recipe"] == "import":
         return "imported"
     fork = f", forked from {run['forked_from']}@{run['forked_at_round']}"
     fork = fork if run["forked_from"] else ""
     if run["rounds"] >= run["target"]:
         return "complete" + fork
+    if run["stopped"]:
+        return "stopped by an alarm" + fork
     cut = run["last_event"] == "cut"
     return ("cut: the same command goes on" if cut else "under way or killed") + fork

@@ -15,6 +15,7 @@ from flows.steps.score import score
 from flows.steps.setup import setup
 from flows.steps.update import update
 from flows.steps.verify import verify
+from flows.steps.watch import watch
 
 __all__ = [
     "admit",
@@ -27,4 +28,5 @@ __all__ = [
     "setup",
     "update",
     "verify",
+    "watch",
 ]

@@ -48,6 +48,8 @@ def _make(r: Round, space: Workspace, reference: Id, dtype: str, device: str) ->
     by_prompt = {prompt.prompt_id: prompt for prompt in prompts}
     by_id = {row.trajectory_id: row for row in found}
     tokens = [(by_prompt[prompt].token_ids, by_id[id_].token_ids) for id_, prompt in missing]
+    if tokens:
+        run.close()
     with run.screen.stage("score", total=len(tokens)) as stage, space.working():
         scored = score_tokens(folder, device, dtype, tokens, stage.advance) if tokens else []
     logprobs = [

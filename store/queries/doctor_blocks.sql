@@ -24,5 +24,7 @@ union all select 'training_row_trajectory', bit_xor(hash(t)) from training_row_t
 union all select 'training_update', bit_xor(hash(t)) from training_update t
 union all select 'model_parent', bit_xor(hash(t)) from model_parent t
 union all select 'training_visit', bit_xor(hash(t)) from training_visit t
+union all select 'training_metric', bit_xor(hash(t)) from training_metric t
+union all select 'monitor', bit_xor(hash(t)) from monitor t
 union all select 'evaluation', bit_xor(hash(t)) from evaluation t
 union all select 'metric', bit_xor(hash(t)) from metric t

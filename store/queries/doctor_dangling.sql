@@ -17,6 +17,7 @@ with reference as (
     union all select 'trajectory_parent.trajectory_id', 'trajectory', trajectory_id from trajectory_parent
     union all select 'trajectory_parent.parent_id', 'trajectory', parent_id from trajectory_parent
     union all select 'trajectory_logprob.trajectory_id', 'trajectory', trajectory_id from trajectory_logprob
+    union all select 'trajectory_logprob.prompt_id', 'prompt', prompt_id from trajectory_logprob
     union all select 'trajectory_logprob.model_id', 'model', model_id from trajectory_logprob
     union all select 'verdict.trajectory_id', 'trajectory', trajectory_id from verdict
     union all select 'verdict.verifier_id', 'verifier', verifier_id from verdict
@@ -43,6 +44,8 @@ with reference as (
     union all select 'model_parent.update_id', 'training_update', update_id from model_parent
     union all select 'training_visit.update_id', 'training_update', update_id from training_visit
     union all select 'training_visit.training_row_id', 'training_row', training_row_id from training_visit
+    union all select 'training_metric.update_id', 'training_update', update_id from training_metric
+    union all select 'monitor.step_key', 'step', step_key from monitor
     union all select 'evaluation.model_id', 'model', model_id from evaluation
     union all select 'evaluation.sampling_id', 'sampling', sampling_id from evaluation
     union all select 'evaluation.verifier_id', 'verifier', verifier_id from evaluation
@@ -51,6 +54,7 @@ with reference as (
               select 'run' as kind, run_id as id from run
     union all select 'step', step_key from step_run
     union all select 'model', model_id from model
+    union all select 'reference', model_id from model
     union all select 'problem', problem_id from problem
     union all select 'prompt_set', prompt_set_id from prompt_set
     union all select 'prompt', prompt_id from prompt

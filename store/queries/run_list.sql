@@ -1,16 +1,21 @@
--- All runs with the last round that was trained, the target, and the last event of the run,
--- and where a fork began.
+-- All runs with the last round that was trained, the target, the last event of the run, whether an
+-- alarm stopped it, and where a fork began.
 with trained as (
     select run_id, max(round) as rounds from step_run where step = 'update' group by all
 ), happened as (
     select run_id, arg_max(kind, event.rowid) as last_event,
            arg_max(happened_at, event.rowid) as last_at,
-           arg_max(detail, event.rowid) filter (kind = 'config_changed') as changed
-    from event where kind in ('begun', 'forked', 'gone_on', 'config_changed', 'cut', 'done', 'imported')
+           arg_max(detail, event.rowid) filter (kind = 'config_changed') as changed,
+           max(event.rowid) filter (kind = 'stopped')
+               > max(event.rowid) filter (kind in ('begun', 'forked', 'gone_on')) as stopped
+    from event
+    where kind in
+        ('begun', 'forked', 'gone_on', 'config_changed', 'cut', 'done', 'imported', 'stopped')
     group by all
 )
 select run.name, run.recipe, coalesce(rounds, 0) as rounds,
        (coalesce(changed, run.config)::json ->> 'rounds')::integer as target, last_event, last_at,
+       coalesce(stopped, false) as stopped,
        source.name as forked_from, run.forked_at_round
 from run
 left join run source on source.run_id = run.forked_from

@@ -83,7 +83,7 @@ def test_more_rounds_go_on_and_leave_what_was_there(copied: Path) -> None:
     after = contents(copied)
     assert gone(before, after) == {}
     new = {(row[2], row[4]) for row in missing(after["step_run"], before["step_run"])}
-    steps = ("generate", "verify", "rationalize", "mix", "update", "evaluate")
+    steps = ("generate", "verify", "rationalize", "mix", "update", "watch", "evaluate")
     assert new == {(3, step) for step in steps}
     assert ask(copied, "select max(steps_done) from training_update") == [(43,)]  # ⌊30 × 1.2²⌋
     assert contents(Store(copied).copy) == after

@@ -26,6 +26,7 @@ TOKENS = {"a1": 3, "a2": 4, "a3": 5, "r2": 6, "r3": 7, "b1": 2, "b2": 9, "b3": 1
 POLICY = {"a": "M0", "r": "M0", "b": "M1", "x0": "M0", "x1": "M1", "x2": "M2"}
 SETS = {"S1": ("a1", "r2", "s"), "S2": ("b2", "a1"), "S3": ("a1",)}
 VISITS = {"U1": {"a1": 2, "r2": 1, "s": 0}, "U2": {"b2": 1, "a1": 1}, "U3": {"a1": 4}}
+CHOSEN = {"U1": (-4.0, -4.5, -6.0), "U2": (-5.0, -5.0, -4.0)}  # logps/chosen of each step
 UPDATES = {  # init, reference, set, result
     "U1": ("M0", None, "S1", "M1"),
     "U2": ("M0", "M1", "S2", "M2"),
@@ -235,6 +236,10 @@ def _update(tx: Transaction, label: str) -> None:
     tx.insert(rows.TrainingVisit, [
         rows.TrainingVisit(named(label), row_id(of), count)
         for of, count in VISITS[label].items()
+    ])  # fmt: skip
+    tx.insert(rows.TrainingMetric, [
+        rows.TrainingMetric(named(label), step, "logps/chosen", value)
+        for step, value in enumerate(CHOSEN.get(label, ()), 1)
     ])  # fmt: skip
     visited = {policy_of(of) for of, count in VISITS[label].items() if count} - {None}
     tx.insert(rows.ModelParent, [

@@ -41,7 +41,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tx.insert(rows.PromptSet, [rows.PromptSet(mint("x", 0), "set", "{question}", None)])
         tx.insert(rows.Sampling, [rows.Sampling(mint("s", 0), 1.0, 1.0, 0, 9, "{}")])
         tx.insert(rows.TrajectoryLogprob, [
-            rows.TrajectoryLogprob(named("a1"), named("M0"), -1.5)
+            rows.TrajectoryLogprob(named("a1"), mint("q", "P1", 0), named("M0"), -1.5)
         ])  # fmt: skip
         tx.insert(rows.VerdictComponent, [rows.VerdictComponent(named("a1?"), "format", 1.0, 0.0)])
         key = mint("k", "one 2 mix")
@@ -51,6 +51,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tx.insert(rows.HandOver, [
             rows.HandOver(key, named("M1"), "e", "1", "float32", "float32", 8, 99, 0.0, 0.0, 0.05)
         ])  # fmt: skip
+        tx.insert(rows.Monitor, [rows.Monitor(key, "length", "all", 4.0)])
         tx.append(
             "add_event", run_id=mint("r", "one"), round=1, refresh=0, kind="begun", message="begun",
             detail=None,

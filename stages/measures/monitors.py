@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a refresh's answers look like, as named readings.
+
+In: the answers sampled without a hint, their final verdicts, and which of them train. Out:
+(name, slice, value). A reading that cannot be had is left out, never 0.
+
+| name | value |
+|---|---|
+| answers, tokens | how many were sampled |
+| length | mean tokens of an answer; of right and of wrong ones |
+| reasoning_length, answer_length | the same of its parts, by their share of its characters |
+| entropy | −log p of a sampled token, a sample estimate, where nothing scaled or cut p |
+| all_right, all_wrong, mixed | shares of the problems with two or more judged answers |
+| effective | share of the answers that train |
+| reward_mean, reward_std_between, reward_std_within | by problem |
+| truncated | share of the answers that were cut off |
+| repetition | mean share of runs of four words that repeat |
+| kl_base_k1 … kl_reference_k3 | KL of the policy to base and reference, by two estimators |
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from stages.ids import Id
+from stages.measures.divergence import entropy, k1, k3
+from stages.measures.groups import rewards, sides
+from stages.measures.texts import parts, repetition
+from stages.rows import Status, Trajectory
+from stages.settings import Settings, later
+
+Reading = tuple[str, str, float]
+
+SLICED = ("length", "reasoning_length", "answer_length")
+NAMES = (
+    "answers", "tokens", *SLICED, "entropy", "all_right", "all_wrong", "mixed", "effective",
+    "reward_mean", "reward_std_between", "reward_std_within", "truncated", "repetition",
+    "kl_base_k1", "kl_base_k3", "kl_reference_k1", "kl_reference_k3",
+)  # fmt: skip
+
+
+class MonitorsConfig(Settings):
+    """Whether the policy is compared with base and reference, on `kl_sample` answers of a refresh.
+
+    `kl` of None says so for recipe dpo, where the sampler's answers come from weights.
+    """
+
+    kl: bool | None = later(None)
+    kl_sample: int = later(64, ge=1, le=10**6)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A sampled answer, its final verdict, and whether it trains."""
+
+    trajectory: Trajectory
+    status: Status
+    score: float | None
+    kept: bool
+
+
+def readings(answers: Sequence[Answer], mark: str | None, *, plain: bool) -> list[Reading]:
+    """All readings but KL.
+
+    `mark` stands before an answer; `plain`: sampled at temperature 1 and uncut.
+    """
+    if not answers:
+        return []
+    count = len(answers)
+    found: list[tuple[str, float | None]] = [
+        ("answers", count),
+        ("tokens", sum(len(a.trajectory.token_ids) for a in answers)),
+        ("effective", sum(a.kept for a in answers) / count),
+        ("truncated", sum(a.trajectory.finish_reason == "length" for a in answers) / count),
+        ("repetition", _mean(repetition(a.trajectory.completion) for a in answers)),
+        ("entropy", entropy(a.trajectory.logprobs or () for a in answers) if plain else None),
+        *_by_problem(answers),
+    ]
+    whole = [(name, "all", float(value)) for name, value in found if value is not None]
+    return [*whole, *_lengths(answers, mark)]
+
+
+def divergences(policy: Sequence[float], others: Mapping[str, Sequence[float]]) -> list[Reading]:
+    """KL of the policy to others by name: log-probabilities of the same tokens under each."""
+    return [
+        (f"kl_{name}_{estimator.__name__}", "all", value)
+        for name, logprobs in others.items()
+        for estimator in (k1, k3)
+        if (value := estimator(policy, logprobs)) is not None
+    ]
+
+
+def _by_problem(answers: Sequence[Answer]) -> Iterator[tuple[str, float]]:
+    right: dict[Id, list[bool]] = {}
+    scores: dict[Id, list[float]] = {}
+    for one in answers:
+        if one.status != "unjudged":
+            right.setdefault(one.trajectory.problem_id, []).append(one.status == "correct")
+        if one.score is not None:
+            scores.setdefault(one.trajectory.problem_id, []).append(one.score)
+    if shares := sides(right.values()):
+        yield from (
+            ("all_right", shares.all_right),
+            ("all_wrong", shares.all_wrong),
+            ("mixed", shares.mixed),
+        )
+    if spread := rewards(scores.values()):
+        yield from (
+            ("reward_mean", spread.mean),
+            ("reward_std_between", spread.between),
+            ("reward_std_within", spread.within),
+        )
+
+
+def _lengths(answers: Sequence[Answer], mark: str | None) -> Iterator[Reading]:
+    def length(one: Answer, part: Callable[[tuple[str, str]], str] | None) -> float | None:
+        tokens, text = len(one.trajectory.token_ids), one.trajectory.completion
+        if part is None:
+            return tokens
+        divided = parts(text, mark)
+        return None if divided is None else tokens * len(part(divided)) / len(text)
+
+    named = zip(SLICED, (None, lambda both: both[0], lambda both: both[1]), strict=True)
+    for name, part in named:
+        for slice_ in ("all", "correct", "wrong"):
+            some = (a for a in answers if slice_ in ("all", a.status))
+            value = _mean(length(one, part) for one in some)
+            if value is not None:
+                yield name, slice_, value
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return fmean(there) if there else None
