@@ -14,9 +14,10 @@ from pathlib import Path
 
 from prefect import flow, get_run_logger
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
 from prefect.runtime import deployment
 from prefect.settings import PREFECT_API_URL
-from prefect.states import Cancelled, Completed, Failed, State
+from prefect.states import Cancelled, Completed, Failed
 from rich.console import Console
 
 from configs.load import load

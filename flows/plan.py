@@ -8,8 +8,8 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
-from prefect.deployments.runner import EntrypointType
 from prefect.schedules import Schedule
+from prefect.types.entrypoint import EntrypointType
 
 from configs.load import load
 from flows.firing import standing, starloop

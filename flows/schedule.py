@@ -27,6 +27,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
+from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
 from prefect.runner.storage import LocalStorage
@@ -103,7 +104,7 @@ def deploy(plan: Plan, pool: str, say: Say) -> None:
         online = client.read_workers_for_work_pool(
             pool, worker_filter=WorkerFilter(status=WorkerFilterStatus(any_=["ONLINE"]))
         )
-    deployment = starloop.to_deployment(**plan.terms)
+    deployment = RunnerDeployment.from_flow(starloop, **plan.terms)
     deployment.storage = LocalStorage(str(ROOT))
     deployment.apply(work_pool_name=pool)
     say(f"deployed to work pool {pool} as {plan.full_name}: {plan.says}")
@@ -219,4 +220,4 @@ def outcome(run: FlowRun) -> str:
         message = "a firing of this schedule was still at work"
     if state.is_crashed():
         message = f"{message.rstrip('.')}; the next firing finishes the round that was cut"
-    return f"firing {run.name}: {state.name.lower()}{': ' * bool(message)}{message}"
+    return f"firing {run.name}: {state.type.value.lower()}{': ' * bool(message)}{message}"

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-from running import ROOT, TRY, ask, clean_environment, facts, starloop
+from running import ROOT, TRY, ask, clean_environment, starloop
 
 NIGHTLY = "0 2 * * *"
 POOL = "here"
@@ -174,7 +174,7 @@ class Server:
         return state["type"], state["message"] or ""
 
 
-def wait(holds: Any, otherwise: str, seconds: float = 90.0) -> None:
+def wait(holds: Any, otherwise: str, seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, otherwise
@@ -253,12 +253,23 @@ def deploy(server: Server, store: Path, name: str, *options: object) -> None:
     assert f"as starloop/{name}: run {name} is carried on by 1 round at each firing" in ended.out
 
 
-def rounds_done(store: Path, name: str) -> list[tuple[Any, ...]]:
-    return ask(
-        store,
-        "select round, count(*) from step_run where run = ? and step = 'evaluate' "
-        "group by all order by all",
-        name,
+def rounds_done(store: Path, name: str) -> list[int]:
+    rows = ask(store, "select round from step_run where run = ? and step = 'evaluate'", name)
+    return sorted(number for (number,) in rows)
+
+
+def models(store: Path) -> list[tuple[Any, ...]]:
+    """The models of run try by round: their ids hash what they hold."""
+    return ask(store, "select round, model_id from round_summary where run = 'try' order by all")
+
+
+def is_at_work(store: Path, name: str, number: int) -> bool:
+    """Whether a round has begun, by the copy for readers and the step that has a folder."""
+    copy = store.with_name("store.snapshot.duckdb")
+    return (
+        copy.exists()
+        and rounds_done(copy, name) == list(range(number))
+        and any((store.parent / name / "work").glob("*/*"))
     )
 
 
@@ -284,25 +295,27 @@ def test_a_pool_that_is_none_is_refused_and_one_without_a_worker_is_told(
 @pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_firings_do_each_round_once_though_one_is_killed_in_mid_round(
-    server: Server, tmp_path: Path
+    server: Server, finished: Path, tmp_path: Path
 ) -> None:
     store = tmp_path / "runs" / "store.duckdb"
-    deploy(server, store, "three")
-    assert server.end_of(server.fire("three")) == ("COMPLETED", "round 1 of run three is done")
-
-    killed = server.fire("three")
-    folder = store.parent / "three"
-    wait(lambda: list(folder.glob("work/*/*")), "round 2 shows no sign of work")
-    os.kill(int((folder / "lock").read_text()), signal.SIGKILL)
+    deploy(server, store, "try")
+    killed = server.fire("try", rounds_per_firing=2)
+    wait(lambda: is_at_work(store, "try", 2), "round 2 shows no sign of work")
+    os.kill(int((store.parent / "try" / "lock").read_text()), signal.SIGKILL)
     assert server.end_of(killed)[0] == "CRASHED"
-    assert rounds_done(store, "three") == [(0, 1), (1, 1)]
+    assert rounds_done(store, "try") == [0, 1]
 
-    assert server.end_of(server.fire("three")) == ("COMPLETED", "round 2 of run three is done")
-    assert server.end_of(server.fire("three")) == ("COMPLETED", "round 3 of run three is done")
-    plain = tmp_path / "plain" / "store.duckdb"
-    ended = starloop("run", TRY, "--rounds", 3, "--name", "three", "--store", plain)
-    assert ended.code == 0, ended.err
-    assert facts(store) == facts(plain)
+    assert server.end_of(server.fire("try")) == ("COMPLETED", "round 2 of run try is done")
+    assert rounds_done(store, "try") == [0, 1, 2]
+    assert models(store) == models(finished)
+    assert server.end_of(server.fire("try")) == ("COMPLETED", "round 3 of run try is done")
+    assert rounds_done(store, "try") == [0, 1, 2, 3]
+    sampled = ask(
+        store,
+        "select round, count(*) from step_output where step = 'generate' and kind = 'trajectory' "
+        "group by all order by all",
+    )
+    assert sampled == [(1, 60), (2, 60), (3, 60)]
 
 
 @pytest.mark.slow
@@ -315,7 +328,7 @@ def test_a_firing_is_cancelled_while_a_round_is_running(server: Server, tmp_path
     second = server.fire("busy")
     assert server.end_of(second) == ("CANCELLED", "Deployment concurrency limit reached.")
     assert server.end_of(first) == ("COMPLETED", "round 3 of run busy is done")
-    assert rounds_done(store, "busy") == [(0, 1), (1, 1), (2, 1), (3, 1)]
+    assert rounds_done(store, "busy") == [0, 1, 2, 3]
 
     with (store.parent / "busy" / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -339,7 +352,7 @@ def test_a_firing_needs_new_problems_where_it_is_told_so_and_a_schedule_ends_at_
     state, message = server.end_of(server.fire("new"))
     assert state == "COMPLETED"
     assert "has sampled every train problem of its task" in message
-    assert rounds_done(store, "new") == [(0, 1), (1, 1)]
+    assert rounds_done(store, "new") == [0, 1]
     assert not server.get("deployments/name/starloop/new")["paused"]
 
     state, message = server.end_of(server.fire("new", on_new_problems=False))
@@ -352,6 +365,25 @@ def test_a_firing_needs_new_problems_where_it_is_told_so_and_a_schedule_ends_at_
     assert "pass@1" in str(shown["new-rounds"]["data"])
     logs = server.post("logs/filter", sort="TIMESTAMP_ASC", limit=200)
     assert any(re.search("begins: 1 round|going on with run new", log["message"]) for log in logs)
+
+
+@pytest.mark.slow
+def test_prefects_own_deploy_command_takes_the_file_at_the_top(server: Server) -> None:
+    done = subprocess.run(
+        prefect(server, "--no-prompt", "deploy", "--name", "star", "--pool", POOL),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=clean_environment(**server.environment, PWD=str(ROOT)),
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = server.get("deployments/name/starloop/star")
+    (step,) = made["pull_steps"]
+    assert step == {"prefect.deployments.steps.set_working_directory": {"directory": str(ROOT)}}
+    assert made["entrypoint"] == "flows.firing.starloop"
+    assert made["global_concurrency_limit"]["limit"] == 1
+    assert made["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
 
 
 def schedule(store: Path, *options: object, **environment: str) -> "subprocess.Popen[str]":
@@ -404,7 +436,7 @@ def test_a_served_schedule_says_what_fires_and_ctrl_c_ends_it(
     said = (tmp_path / "err").read_text().splitlines()
     assert "the same command goes on with it" in said[-1]
     assert server.get("deployments/name/starloop/served")["paused"]
-    assert rounds_done(store, "served") == [(0, 1), (1, 1)]
+    assert rounds_done(store, "served") == [0, 1]
 
 
 @pytest.mark.slow
@@ -419,4 +451,4 @@ def test_a_schedule_with_a_server_of_its_own_ends_at_its_last_round(tmp_path: Pa
         assert process.wait(60) == 0
     finally:
         end(process)
-    assert rounds_done(store, "own") == [(0, 1), (1, 1)]
+    assert rounds_done(store, "own") == [0, 1]
