@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from flows.commands.deploy import deploy
 from flows.commands.doctor import doctor
 from flows.commands.export import export
 from flows.commands.gc import gc
@@ -20,6 +21,7 @@ from flows.commands.preflight import preflight
 from flows.commands.report import report
 from flows.commands.run import run
 from flows.commands.samples import samples
+from flows.commands.schedule import schedule
 from flows.commands.snapshot import snapshot
 from flows.commands.sql import sql
 from flows.commands.status import status
@@ -37,7 +39,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(run, status, report, samples, sql, snapshot, import_, export, verify),
-    *(preflight, doctor, gc, init),
+    *(preflight, doctor, gc, init, schedule, deploy),
 )
 for command in COMMANDS:
     app.command(command.__name__.rstrip("_"))(command)

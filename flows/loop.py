@@ -2,6 +2,7 @@
 """From one round to the next: begin or go on, target number of rounds, snapshots."""
 
 import json
+import os
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -76,12 +77,17 @@ def _base(run: Run) -> Id:
 def _work(run: Run, base: Id, done: int | None, target: int, table: LiveTable) -> None:
     if done is not None:
         table.show()
-    run.screen.say("starting Prefect's server (some seconds, longer the first time)")
+    paged = bool(os.environ.get("PREFECT_API_URL"))
+    if not paged:
+        run.screen.say("starting Prefect's server (some seconds, longer the first time)")
     with prefect_server(run.store.folder / ".prefect"):
-        _rounds(run, base, done, target, table)
+        _rounds(run, base, done, target, table, paged)
 
 
-def _rounds(run: Run, base: Id, done: int | None, target: int, table: LiveTable) -> None:
+def _rounds(
+    run: Run, base: Id, done: int | None, target: int, table: LiveTable, paged: bool
+) -> None:
+    from flows.artifacts import show_round
     from flows.preflight import check_outlook
     from flows.recipes import run_round
 
@@ -97,6 +103,8 @@ def _rounds(run: Run, base: Id, done: int | None, target: int, table: LiveTable)
             retain(run)
             run.store.snapshot()
             table.show()
+            if paged:
+                show_round(run, number)
             heed(run)
     except BaseException as error:
         with suppress(Exception):

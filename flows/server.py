@@ -26,8 +26,11 @@ START_TIMEOUT_S = 120.0
 
 
 @contextmanager
-def prefect_server(home: Path) -> Iterator[None]:
-    """Have a server and PREFECT_API_URL set for the block; call before importing Prefect."""
+def prefect_server(home: Path, *, schedules: bool = False) -> Iterator[None]:
+    """Have a server and PREFECT_API_URL set for the block; call before importing Prefect.
+
+    `schedules`: a server of our own fires schedules and has its page.
+    """
     if os.environ.get("PREFECT_API_URL"):
         yield
         return
@@ -36,7 +39,7 @@ def prefect_server(home: Path) -> Iterator[None]:
         fcntl.flock(
             turn, fcntl.LOCK_EX
         )  # two servers that begin at once would both make the database
-        child, port, writing = _start(home)
+        child, port, writing = _start(home, schedules)
         try:
             _wait_until_healthy(child, port, home / "server.log")
         except BaseException:
@@ -50,13 +53,16 @@ def prefect_server(home: Path) -> Iterator[None]:
         _end(child, writing)
 
 
-def _start(home: Path) -> tuple["subprocess.Popen[bytes]", int, int]:
+def _start(home: Path, schedules: bool) -> tuple["subprocess.Popen[bytes]", int, int]:
     """The child, its port, and the end of the pipe that it lives by."""
     reading, writing = os.pipe()
+    bare = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"}
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         (home / "server.log").open("ab") as log,
     ):
+        port = listener.getsockname()[1]
+        page = {"PREFECT_UI_ENABLED": "1", "PREFECT_UI_API_URL": f"http://127.0.0.1:{port}/api"}
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", "flows.server", str(listener.fileno()), str(reading)],
             pass_fds=(listener.fileno(), reading),
@@ -64,9 +70,8 @@ def _start(home: Path) -> tuple["subprocess.Popen[bytes]", int, int]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**os.environ, "PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"},
+            env={**os.environ, **(page if schedules else bare)},
         )
-        port = listener.getsockname()[1]
     os.close(reading)
     return child, port, writing
 

@@ -24,6 +24,32 @@ RunArgument = Annotated[
     str | None, typer.Argument(help="Name of the run; the newest if left out.", show_default=False)
 ]
 
+OverridesArgument = Annotated[
+    list[str] | None, typer.Argument(help="key=value …, e.g. update.steps.first=50.")
+]
+NameOption = Annotated[
+    str | None, typer.Option(help="Name of the run; the config file's name if left out.")
+]
+CronOption = Annotated[
+    str, typer.Option(help="When it fires, as a quoted cron line: '0 2 * * *' is nightly at two.")
+]
+TimezoneOption = Annotated[str, typer.Option(help="Of the cron line, e.g. Europe/Berlin.")]
+RoundsPerFiringOption = Annotated[
+    int, typer.Option(help="Rounds that a firing carries the run on.")
+]
+UntilOption = Annotated[
+    int | None,
+    typer.Option(
+        help="The round at which the schedule ends; never if left out.", show_default=False
+    ),
+]
+NewProblemsOption = Annotated[
+    bool,
+    typer.Option(
+        "--on-new-problems", help="Fire only if there are train problems not sampled yet."
+    ),
+]
+
 
 def store_path(option: Path | None) -> Path:
     """The store file: option, environment, nearest parent that has one, or here."""

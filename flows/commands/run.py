@@ -7,20 +7,22 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.common import StoreOption, check_name, store_path
+from flows.commands.common import (
+    NameOption,
+    OverridesArgument,
+    StoreOption,
+    check_name,
+    store_path,
+)
 
 
 def run(
     config: Annotated[Path, typer.Argument(help="YAML file, e.g. configs/star.yaml.")],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="key=value …, e.g. update.steps.first=50.")
-    ] = None,
+    overrides: OverridesArgument = None,
     rounds: Annotated[
         int | None, typer.Option(help="Rounds in all: a target, not so many more.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the run; the config file's name if left out.")
-    ] = None,
+    name: NameOption = None,
     fork: Annotated[
         str | None,
         typer.Option("--fork", help="RUN@ROUND: a new run that goes on from there; needs --name."),
