@@ -76,9 +76,12 @@ def learning(store: Store) -> dict[str, Figure]:
         Figure("nothing measured", "", "≥ +0.10", False)
         if found is None
         else Figure(
-            f"{found[0]:+.3f} ({found[1]:+.3f} – {found[2]:+.3f})", "pass@1",
-            "≥ +0.10, interval above 0", found[0] >= 0.10 and found[1] > 0, "base",
-        )  # fmt: skip
+            f"{found[0]:+.3f} ({found[1]:+.3f} – {found[2]:+.3f})",
+            "pass@1",
+            "≥ +0.10, interval above 0",
+            found[0] >= 0.10 and found[1] > 0,
+            "base",
+        )
     )
     return {
         "rise of pass@1": rise,
@@ -109,7 +112,8 @@ def arms(store: Store) -> dict[str, Figure]:
     """Every arm at the same generated tokens; prints their table."""
     seconds = {arm: run(store, arm) for arm in ARMS}
     head = ["arm", "s", "pass@1", "95 %", "pass@8", "maj@8", "entropy", "length", "tokens", "time"]
-    rows, figures = [], {}
+    rows: list[list[str]] = []
+    figures: dict[str, Figure] = {}
     for arm, taken in seconds.items():
         with store.reader() as connection:
             last = read(connection, "round_table", run=arm)[-1]
@@ -118,10 +122,17 @@ def arms(store: Store) -> dict[str, Figure]:
         reached = "offline" if timing["s"] is None else f"{timing['s']:.1f}"
         rows.append(
             [
-                arm, reached, f"{last['pass_at_1']:.3f}", f"{last['low']:.3f}–{last['high']:.3f}",
-                f"{last['pass_at_k']:.3f}", f"{last['maj_at_k']:.3f}", f"{said['entropy']:.3f}",
-                f"{said['length']:.1f}", f"{said['tokens']:,}", f"{taken:.0f} s",
-            ]  # fmt: skip
+                arm,
+                reached,
+                f"{last['pass_at_1']:.3f}",
+                f"{last['low']:.3f}–{last['high']:.3f}",
+                f"{last['pass_at_k']:.3f}",
+                f"{last['maj_at_k']:.3f}",
+                f"{said['entropy']:.3f}",
+                f"{said['length']:.1f}",
+                f"{said['tokens']:,}",
+                f"{taken:.0f} s",
+            ]
         )
         figures |= overhead(store, arm, bar=False)
     print(text_table(head, rows), end="\n\n")
