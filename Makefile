@@ -34,6 +34,11 @@ star: $(READY) ## STaR on addition: make star ITER=5
 	$(STARLOOP) run configs/star.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 rejection: $(READY) ## Rejection sampling: make rejection ITER=3
 	$(STARLOOP) run configs/rejection.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
+dpo: $(READY) ## Semi-online iterative DPO on addition: make dpo ITER=3
+	$(STARLOOP) run configs/dpo.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
+CRON ?= 0 2 * * *
+dpo-schedule: $(READY) ## A round of it at each firing: make dpo-schedule CRON="0 2 * * *"
+	$(STARLOOP) schedule configs/dpo.yaml --cron "$(CRON)" $(ARGS)
 try: $(READY) ## The idea in under a minute, without training
 	$(STARLOOP) run configs/tiny/try.yaml
 	$(STARLOOP) samples try -n 3
@@ -78,5 +83,7 @@ bench-store: $(READY) ## Figures of the store at 1 M and 10 M trajectories
 	$(BIN)/python -m benchmarks.store
 bench-real-models: $(READY) ## Figures of real models
 	$(BIN)/python -m benchmarks.real_models
+bench-dpo: $(READY) ## Figures of iterative DPO
+	$(BIN)/python -m benchmarks.dpo
 
-.PHONY: help setup vllm star rejection try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models
+.PHONY: help setup vllm star rejection dpo dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models bench-dpo
