@@ -55,15 +55,15 @@ class LoggedScreen(Screen):
         self._log(line)
 
 
-def standing(store: Store, name: str, config: Config) -> Standing:
-    """Where run `name` stands in a store that may not be there yet."""
+def standing(store: Store, name: str, every: int) -> Standing:
+    """Where run `name` stands in a store that may not be there yet; `every`: of evaluate."""
     if not store.path.exists():
         return Standing()
     with store.transaction() as tx:
         found = tx.ask("run_by_name", name=name)
         if not found:
             return Standing()
-        done = max(whole_rounds(tx, found[0], config), default=None)
+        done = max(whole_rounds(tx, found[0], every), default=None)
         (begun,) = tx.ask("last_begun", run_id=found[0]["run_id"])
     return Standing(done, begun["round"])
 
@@ -145,14 +145,14 @@ def carry_on(
     from flows.loop import run_rounds
 
     store = Store(path, screen.say, math.inf)
-    at = standing(store, name, config)
+    at = standing(store, name, config.evaluate.every)
     nothing_new = on_new_problems and new_problems(store, name, config) == 0
     aim = target(at, rounds, until, only_cut=nothing_new)
     if aim is not None:
         rounds_in_all = until or max(config.rounds, aim)
         raised = config.model_copy(update={"rounds": rounds_in_all})
         run_rounds(name, raised, store, screen, until=aim)
-    now = standing(store, name, config).done or 0
+    now = standing(store, name, config.evaluate.every).done or 0
     if until is not None and now >= until:
         _end_schedule()
         return f"round {now} of run {name} is done, the schedule was until round {until}: it ends"

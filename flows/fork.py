@@ -32,19 +32,11 @@ def parse(text: str) -> Fork:
     return Fork(run, int(number))
 
 
-def whole_rounds(tx: Transaction, run: Mapping[str, Any], config: Config) -> list[int]:
-    """The rounds of a run that are done, those a fork took over included."""
-
-    def whole(row: Mapping[str, Any]) -> bool:
-        number = row["round"]
-        unmeasured = number % config.evaluate.every
-        trained = unmeasured and row["updates"] == config.refreshes_of(number)
-        return bool(trained or row["measured"])
-
-    rows = tx.ask("rounds_done", run_id=run["run_id"])
+def whole_rounds(tx: Transaction, run: Mapping[str, Any], every: int) -> list[int]:
+    """The rounds of a run that are done, those a fork took over included; `every`: of evaluate."""
+    rows = tx.ask("rounds_done", run_id=run["run_id"], every=every)
     taken = run["forked_at_round"]
-    done = {row["round"] for row in rows if whole(row)}
-    return sorted(done | set(range(0 if taken is None else taken + 1)))
+    return sorted({row["round"] for row in rows} | set(range(0 if taken is None else taken + 1)))
 
 
 def source_of(tx: Transaction, fork: Fork, config: Config) -> Id:
@@ -56,7 +48,7 @@ def source_of(tx: Transaction, fork: Fork, config: Config) -> Id:
     source: Id = found[0]["run_id"]
     (newest,) = tx.ask("newest_config", run_id=source)
     theirs = check(json.loads(newest["config"]))
-    done = whole_rounds(tx, found[0], theirs)
+    done = whole_rounds(tx, found[0], theirs.evaluate.every)
     if fork.round not in done:
         raise ConfigError(
             f"--fork: run {fork.run} has no whole round {fork.round}; whole ones: "

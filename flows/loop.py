@@ -135,7 +135,7 @@ def _begin_or_go_on(
             _begin(tx, name, run_id, config, fork)
             _write_event(tx, run_id, "forked" if fork else "begun", f"{begins}, {rounds}")
         (row,) = tx.ask("run_by_name", name=name)
-        last = max(whole_rounds(tx, row, config), default=None)
+        last = max(whole_rounds(tx, row, config.evaluate.every), default=None)
     if not found:
         screen.say(f"{begins}: {rounds}")
         store.snapshot()

@@ -81,8 +81,8 @@ class Plan:
     @property
     def done(self) -> int:
         """The run's last whole round, 0 before there is one."""
-        config = load(self.config, self.overrides)
-        return standing(Store(self.store), self.name, config).done or 0
+        every = load(self.config, self.overrides).evaluate.every
+        return standing(Store(self.store), self.name, every).done or 0
 
 
 def check(plan: Plan) -> None:

@@ -7,7 +7,6 @@ decided, and the folder renamed to a draft, while the store is held: no other pr
 need it meanwhile. A draft whose process is gone is swept.
 """
 
-import json
 import os
 import re
 import shutil
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from configs.load import check
 from flows.context import Run
 from flows.fork import whole_rounds
 from flows.lock import leftovers, run_lock
@@ -120,7 +118,7 @@ def _needed(tx: Transaction, used: Uses, busy: Collection[str]) -> set[Id]:
         if rule is None or rule["keep"] == "all" or rule["name"] in busy:
             needed |= {use["model_id"] for use in uses}
             continue
-        done = whole_rounds(tx, rule, check(json.loads(rule["config"])))
+        done = whole_rounds(tx, rule, rule["every"])
         last = max(done, default=0)
         ended_with = {use["round"]: use["model_id"] for use in uses}
         needed |= {uses[-1]["model_id"], *(u["model_id"] for u in uses if u["round"] == 0)}
@@ -147,7 +145,7 @@ def litter(tx: Transaction, store: Store, runs: Collection[str]) -> list[tuple[s
     found = []
     for rule in tx.ask("keep_rules"):
         if rule["name"] in runs:
-            last = max(whole_rounds(tx, rule, check(json.loads(rule["config"]))), default=-1)
+            last = max(whole_rounds(tx, rule, rule["every"]), default=-1)
             paths = leftovers(tx, store.folder / rule["name"], rule["run_id"], last)
             found += [(rule["name"], path) for path in paths]
     return found

@@ -55,7 +55,7 @@ def reverify(
         run_id: Id = found[0]["run_id"]
         (newest,) = tx.ask("newest_config", run_id=run_id)
         config = check(json.loads(newest["config"]))
-        rounds = whole_rounds(tx, found[0], config)
+        rounds = whole_rounds(tx, found[0], config.evaluate.every)
     if only is not None and only not in rounds:
         raise ConfigError(
             f"--round: run {run} has no whole round {only}; whole ones: "

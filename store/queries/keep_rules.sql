@@ -9,7 +9,7 @@ with newest as (
 select run_id, name, forked_at_round,
        coalesce(now ->> 'keep', 'all') as keep,
        coalesce((now ->> 'rounds')::integer, 0) as target,
-       now::varchar as config,
+       coalesce((now -> 'evaluate' ->> 'every')::integer, 1) as every,
        now -> 'policy' ->> 'path' as base_path
 from newest
 where recipe != 'import'

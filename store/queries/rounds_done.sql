@@ -1,6 +1,7 @@
--- Rounds of a run that have trained or been measured: refreshes that were updated, and whether
--- the round was measured.
-select round, count(*) filter (step = 'update') as updates,
-       count(*) filter (step = 'evaluate') > 0 as measured
-from step_run where run_id = $run_id and step in ('update', 'evaluate')
-group by all order by round
+-- Rounds of a run that are done: those that have been through evaluate, measured or not; in stores
+-- of schema 3 and before, an unmeasured round of one update left no mark there.
+select distinct s.round
+from step_run s join run using (run_id)
+where s.run_id = $run_id
+  and (s.step = 'evaluate' or (s.step = 'update' and s.round % $every <> 0 and run.recipe <> 'dpo'))
+order by s.round

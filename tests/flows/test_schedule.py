@@ -56,14 +56,12 @@ def test_a_firing_works_up_to_its_rounds_and_a_cut_round_is_the_first_of_them(
 
 
 def test_a_run_stands_where_its_last_whole_round_is(finished: Path) -> None:
-    from configs.load import load
     from flows.firing import Standing, standing
     from store.db import Store
 
-    config = load(TRY)
-    assert standing(Store(finished), "try", config) == Standing(2, 2)
-    assert standing(Store(finished), "another", config) == Standing()
-    assert standing(Store(finished.with_name("none.duckdb")), "try", config) == Standing()
+    assert standing(Store(finished), "try", 1) == Standing(2, 2)
+    assert standing(Store(finished), "another", 1) == Standing()
+    assert standing(Store(finished.with_name("none.duckdb")), "try", 1) == Standing()
 
 
 def test_problems_are_new_that_the_run_has_not_sampled(finished: Path) -> None:
