@@ -132,7 +132,7 @@ class Store:
 
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_name(f"{self.stem}.{os.getpid()}.tmp")
-        connection = duckdb.connect(str(draft), config=_WRITER)
+        connection = _open(str(draft), _WRITER)
         connection.execute("begin")
         connection.execute(ddl())
         connection.execute(
@@ -196,7 +196,7 @@ class Store:
             # was renamed into place would not be seen while an older reader is open.
             limits = {"memory_limit": memory, "threads": threads}
             given = {name: value for name, value in limits.items() if value is not None}
-            connection = duckdb.connect(config={**_READER, **given})
+            connection = _open(":memory:", {**_READER, **given})
             path = str(self.copy).replace("'", "''")
             connection.execute(f"attach '{path}' as store (read_only)")
             connection.execute("use store")
@@ -223,7 +223,7 @@ class Store:
         begun, pause, tell_after = time.monotonic(), 0.02, 1.0
         while True:
             try:
-                connection = duckdb.connect(str(self.path), config=_WRITER)
+                connection = _open(str(self.path), _WRITER)
             except duckdb.Error as error:
                 holder = re.search(r"PID (\d+)", str(error))
                 if "Could not set lock" not in str(error):
@@ -245,6 +245,13 @@ class Store:
                 return connection
 
 
+def _open(path: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    """A connection that draws no progress bar: our commands' output is for people and programs."""
+    connection = duckdb.connect(path, config=config)
+    connection.execute("set enable_progress_bar = false")
+    return connection
+
+
 @contextmanager
 def scratch(
     folder: Path, memory: str, threads: int | None = None
@@ -258,7 +265,7 @@ def scratch(
     if threads is not None:
         limits["threads"] = threads
     with tempfile.TemporaryDirectory(prefix="scratch-", suffix=".tmp", dir=folder) as spill:
-        connection = duckdb.connect(config={**_READER, **limits, "temp_directory": spill})
+        connection = _open(":memory:", {**_READER, **limits, "temp_directory": spill})
         try:
             yield connection
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:

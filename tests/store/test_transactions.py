@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stages import ids, rows
 from stages.errors import StoreError
 from stages.rows import Problem, Trajectory, VerdictComponent
-from store.db import Store
+from store.db import Store, scratch
 from store.transaction import Transaction, as_row, table_of
 from store.versions import SCHEMA_VERSION
 
@@ -214,3 +214,13 @@ def test_a_store_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"no store at .*nowhere.duckdb: start a run first"):
         Store(tmp_path / "nowhere.duckdb").reader()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_connection_draws_a_progress_bar(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.duckdb")
+    store.create()
+    store.snapshot()
+    asked = "select current_setting('enable_progress_bar')"
+    with store.reader() as reader, scratch(tmp_path, "1GB") as own:
+        for connection in (reader, own):
+            assert connection.execute(asked).fetchall() == [(False,)]
