@@ -108,7 +108,7 @@ def test_a_draft_of_a_killed_update_is_thrown_away(
 def test_a_committed_checkpoint_that_is_torn_later_is_named_and_can_be_put_back(
     shooting_range: Range, one_round: Path, killed: Killed
 ) -> None:
-    store = killed("end 1 update")
+    store = killed("end 1 watch")
     ((path,),) = ask(store, "select path from model where origin = 'update'")
     (weights,) = (store.parent / path).glob("*.safetensors")
     whole = weights.read_bytes()

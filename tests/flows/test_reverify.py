@@ -129,7 +129,8 @@ def test_a_run_that_is_under_way_is_left_alone(command: Command, copied: Path) -
 def picked(path: Path) -> list[dict[str, object]]:
     """What the third round of the run could train on."""
     with Store(path).transaction() as tx:
-        found = tx.ask("candidates", run_id=run_id("try"), round=3, accumulate=True)
+        place = {"run_id": run_id("try"), "round": 3, "refresh": 0}
+        found = tx.ask("candidates", **place, since=0, earlier=True, wrong_too=False)
         return [{**row, **tx.ask("loop_time", run="try")[0]} for row in found]
 
 

@@ -94,9 +94,9 @@ def test_a_store_without_a_run_says_how_to_start_one(
 
 def test_lineage_of_the_last_checkpoint_by_hand(told: Store) -> None:
     lines = [line.split() for line in last_checkpoint(told, "one").splitlines()]
-    trained = [line for line in lines if line[2:3] == ["self"]]
+    trained = [line for line in lines if line[3:4] == ["self"]]
     # M2: a1 of round 1, sampled by M0, 3 tokens; b2 of round 2, sampled by M1, 9 tokens
-    assert [[row[1], *row[4:]] for row in trained] == [["1", "1", "1", "3"], ["2", "1", "1", "9"]]
+    assert [[row[1], *row[5:]] for row in trained] == [["1", "1", "1", "3"], ["2", "1", "1", "9"]]
     rests = [line for line in lines if line[-1:] and line[-1].startswith("models/")]
     assert sorted((row[0], row[-1]) for row in rests) == [("1", "models/0"), ("1", "models/1")]
 

@@ -20,6 +20,14 @@ def made_in(told: History) -> dict[Thing, tuple[str, int]]:
     return found
 
 
+def refresh_of(told: History) -> dict[Thing, int]:
+    """The refresh that stored each thing."""
+    found: dict[Thing, int] = {}
+    for output in told.outputs:
+        found.setdefault((output["kind"], output["id"]), output["refresh"])
+    return found
+
+
 def first_round(told: History, run: str) -> dict[Id, int]:
     """The first round in which a run used each trajectory."""
     found: dict[Id, int] = {}
@@ -30,7 +38,7 @@ def first_round(told: History, run: str) -> dict[Id, int]:
 
 
 def trained_by(told: History, model: Id) -> list[tuple[Any, ...]]:
-    made, found = made_in(told), []
+    made, refresh, found = made_in(told), refresh_of(told), []
     for update_id, update in told.updates.items():
         for row in told.sets[update["set"]]:
             visits = update["visits"][row["training_row_id"]]
@@ -39,7 +47,7 @@ def trained_by(told: History, model: Id) -> list[tuple[Any, ...]]:
             for id_, role in row["trajectories"]:
                 one = told.trajectories[id_]
                 found.append(
-                    (*made["trajectory", id_], one["origin"], id_, one["problem_id"],
+                    (*made["trajectory", id_], refresh["trajectory", id_], one["origin"], id_, one["problem_id"],
                      one["model_id"], role, visits, row["tokens"], update["set"], update_id)
                 )  # fmt: skip
     return found

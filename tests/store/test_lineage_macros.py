@@ -50,14 +50,14 @@ def small(schema: duckdb.DuckDBPyConnection) -> Iterator[Ask]:
     [
         ("M0", []),
         ("M1", [  # s is in the set and was never visited
-            ("one", 1, "rationalized", "r2", "P2", "M0", "completion", 1, 6, "S1", "U1"),
-            ("one", 1, "self", "a1", "P1", "M0", "completion", 2, 3, "S1", "U1"),
+            ("one", 1, 0, "rationalized", "r2", "P2", "M0", "completion", 1, 6, "S1", "U1"),
+            ("one", 1, 0, "self", "a1", "P1", "M0", "completion", 2, 3, "S1", "U1"),
         ]),
         ("M2", [
-            ("one", 1, "self", "a1", "P1", "M0", "completion", 1, 3, "S2", "U2"),
-            ("one", 2, "self", "b2", "P2", "M1", "completion", 1, 9, "S2", "U2"),
+            ("one", 1, 0, "self", "a1", "P1", "M0", "completion", 1, 3, "S2", "U2"),
+            ("one", 2, 0, "self", "b2", "P2", "M1", "completion", 1, 9, "S2", "U2"),
         ]),
-        ("M3", [("one", 1, "self", "a1", "P1", "M0", "completion", 4, 3, "S3", "U3")]),
+        ("M3", [("one", 1, 0, "self", "a1", "P1", "M0", "completion", 4, 3, "S3", "U3")]),
     ],
 )  # fmt: skip
 def test_trained_by_names_the_visited_rows_and_who_sampled_them(
