@@ -28,7 +28,7 @@ from stages.verify import final_verdicts, verifier_row
 
 @step
 def evaluate(r: Round) -> Done:
-    """Measure the round's model, in the rounds that `evaluate.every` names; so the round is done."""
+    """Measure the round's model, in the rounds that `evaluate.every` names; the round is done."""
     config = r.run.config
     model = model_of_round(r)
     if r.number % config.evaluate.every:
