@@ -21,15 +21,20 @@ with recursive mine as (
 ), trajectories as (
     select t.problem_id, t.prompt_id, t.model_id, t.sampling_id
     from trajectory t join slots on slots.id = t.trajectory_id
+), scored as (
+    select l.prompt_id, l.model_id
+    from trajectory_logprob l join slots on slots.id = l.trajectory_id
 ), prompts as (
     select q.* from prompt q join (
         select prompt_id from trajectories
         union select r.prompt_id from training_row r join sets on sets.id = r.training_set_id
+        union select prompt_id from scored
     ) using (prompt_id)
 ), models as (
     select id as model_id from mine where kind = 'model'
     union select model_id from trajectories
     union select model_id from evaluations
+    union select model_id from scored
     union select unnest([init_model_id, reference_model_id, model_id]) from updates
 )
 select id from mine
