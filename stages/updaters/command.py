@@ -126,7 +126,7 @@ class Command:
         ]
         metrics = Metrics(out, plan.steps, progress)
         run(arguments, log, config.timeout_s, metrics.read)
-        metrics.read()
+        metrics.read(ended=True)
         wrong = fault(out, plan.init)
         if wrong is not None:
             found = ", ".join(sorted(path.name for path in out.iterdir())) or "nothing"

@@ -67,14 +67,15 @@ class Metrics:
         self._read, self._lines = 0, 0
         self._found: dict[tuple[int, str], float] = {}
 
-    def read(self) -> None:
-        """Take in the whole lines that are new, and say how far it is."""
+    def read(self, ended: bool = False) -> None:
+        """Take in the whole lines that are new, and say how far it is; `ended`: the rest too."""
         if not self._path.exists():
             return
         with self._path.open("rb") as file:
             file.seek(self._read)
-            whole = file.read().rpartition(b"\n")[0]
-        self._read += len(whole) + bool(whole)
+            new = file.read()
+        whole = new if ended else new[: new.rfind(b"\n") + 1]
+        self._read += len(whole)
         for line in whole.splitlines():
             self._lines += 1
             if line.strip():

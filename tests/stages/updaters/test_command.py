@@ -23,7 +23,7 @@ from stages.policies.checkpoint import is_complete, model_id_of
 from stages.settings import identity
 from stages.update import update
 from stages.updaters import Item, Plan, Trained, command
-from stages.updaters.command_files import write_rows
+from stages.updaters.command_files import Metrics, write_rows
 from stages.updaters.training import last_loss
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -187,6 +187,23 @@ def test_what_it_measured_is_the_series(tiny_folder: Path, tmp_path: Path) -> No
     assert said == [(step, value) for step, _, value in trained.series]
     assert trained.loss == last_loss(trained.series)
     assert trained.loss == pytest.approx(sum(v for s, _, v in trained.series if s > 18) / 2)
+
+
+def test_lines_are_read_as_they_come_and_a_last_one_without_its_end_counts(tmp_path: Path) -> None:
+    said: list[tuple[int, float | None]] = []
+    metrics = Metrics(tmp_path, 9, lambda *step: said.append(step))
+    metrics.read()
+    with (tmp_path / "metrics.jsonl").open("w", buffering=1) as file:
+        file.write('{"step": 1, "loss": 2.0}\n{"step": 2, "lo')
+        file.flush()
+        metrics.read()
+        assert said == [(1, 2.0)]
+        file.write('ss": 1.5}\n\n{"step": 2, "loss": 1.25}')
+    metrics.read()
+    assert said == [(1, 2.0), (2, 1.5)]
+    metrics.read(ended=True)
+    metrics.read(ended=True)
+    assert metrics.series == [(1, "loss", 2.0), (2, "loss", 1.25)]
 
 
 def test_every_row_is_visited_once_unless_it_says_otherwise(
