@@ -3,7 +3,7 @@
 
 The guard: chosen is `correct`, rejected is `wrong`; never unjudged, cut off, hinted or reciting an
 evaluation problem; never the same text once blanks and case are set aside, nor with equivalent
-answers; both from one policy unless `across_policies`. (`shortest_vs_longest` alone pairs a short
+answers; both from one policy unless `across_policies`. (`shortest_correct_vs_longest_correct` alone pairs a short
 right answer with a long right one.) Problems whose answers are all right or all wrong give no
 pair: their candidates are decided `one_sided`. The choice is the same for a seed whatever the
 order that candidates come in.
@@ -36,7 +36,7 @@ class PairsConfig(Settings):
     `rule`: `random` is one right and one wrong answer drawn at random; `best_worst` the right
     answer with the highest reward and the wrong one with the lowest; `all_capped(m)` up to m pairs,
     each answer used as evenly as can be (arXiv 2404.19733 walks both lists in parallel);
-    `shortest_vs_longest` the shortest right answer and the longest right one that is at least 1.5
+    `shortest_correct_vs_longest_correct` the shortest right answer and the longest right one that is at least 1.5
     times as long (Kimi k1.5, arXiv 2501.12599). `max_length_gap` bounds the difference in tokens,
     `margin` is the least difference of rewards, `min_edits` the least edit distance in characters.
     """
@@ -50,7 +50,7 @@ class PairsConfig(Settings):
     @field_validator("rule")
     @classmethod
     def _rule_is_known(cls, rule: str) -> str:
-        known = ("random", "best_worst", "shortest_vs_longest")
+        known = ("random", "best_worst", "shortest_correct_vs_longest_correct")
         if rule not in known and not CAPPED.fullmatch(rule):
             raise ValueError(
                 f"{rule!r} is not allowed: use {', '.join(known)}, or all_capped(m) with m from 1 "
@@ -115,7 +115,7 @@ class Guard:
 
             if Levenshtein.distance(*texts, score_cutoff=config.min_edits) < config.min_edits:
                 return "too_few_edits"
-        if config.rule == "shortest_vs_longest":
+        if config.rule == "shortest_correct_vs_longest_correct":
             return None
         if (chosen.score or 0.0) - (rejected.score or 0.0) < config.margin:
             return "margin"
@@ -140,7 +140,7 @@ def _of_group(
 
     right = sorted((c for c in group if c.status == "correct"), key=shuffled)
     wrong = sorted((c for c in group if c.status == "wrong"), key=shuffled)
-    if not right or (not wrong and config.rule != "shortest_vs_longest"):
+    if not right or (not wrong and config.rule != "shortest_correct_vs_longest_correct"):
         return [], {c.trajectory.trajectory_id: "one_sided" for c in group}
     most = int(found[1]) if (found := CAPPED.fullmatch(config.rule)) else 1
     pairs: list[Pair] = []
@@ -165,7 +165,7 @@ def _in_order(right: Sequence[Candidate], wrong: Sequence[Candidate], rule: str)
         best = sorted(right, key=lambda c: -(c.score or 0.0))
         worst = sorted(wrong, key=lambda c: c.score or 0.0)
         yield from ((one, other) for one in best for other in worst)
-    elif rule == "shortest_vs_longest":
+    elif rule == "shortest_correct_vs_longest_correct":
         by_length = sorted(right, key=lambda c: len(c.trajectory.token_ids))
         shortest = by_length[0]
         for other in reversed(by_length[1:]):

@@ -168,7 +168,7 @@ def test_best_worst_takes_the_highest_right_and_the_lowest_wrong_reward() -> Non
 
 
 def test_the_shortest_right_answer_stands_against_a_long_right_one() -> None:
-    config = PairsConfig(rule="shortest_vs_longest")
+    config = PairsConfig(rule="shortest_correct_vs_longest_correct")
     texts = ["1+2;#12", "1+2;;;;#12", "1+2;;;;;;;;;;;#12", "1+2;;;;;;;;;;;;;;;;;;;#13"]
     found = [answer(text, n, n < 3) for n, text in enumerate(texts)]
     ((chosen, rejected),) = by_role(found, pairs_of(found, config))
