@@ -48,7 +48,8 @@ def trained_by(told: History, model: Id) -> list[tuple[Any, ...]]:
                 one = told.trajectories[id_]
                 found.append(
                     (*made["trajectory", id_], refresh["trajectory", id_], one["origin"], id_,
-                     one["problem_id"], one["model_id"], role, visits, row["tokens"], update["set"], update_id)
+                     one["problem_id"], one["model_id"], role, visits, row["tokens"],
+                     update["set"], update_id)
                 )  # fmt: skip
     return found
 
