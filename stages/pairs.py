@@ -4,9 +4,9 @@
 The guard: chosen is `correct`, rejected is `wrong`; never unjudged, cut off, hinted or reciting an
 evaluation problem; never the same text once blanks and case are set aside, nor with equivalent
 answers; both from one policy unless `across_policies`. (`shortest_correct_vs_longest_correct` alone
-pairs a short right answer with a long right one.) Problems whose answers are all right or all wrong give no
-pair: their candidates are decided `one_sided`. The choice is the same for a seed whatever the
-order that candidates come in.
+pairs a short right answer with a long right one.) Problems whose answers are all right or all wrong
+give no pair: their candidates are decided `one_sided`. The choice is the same for a seed whatever
+the order that candidates come in.
 """
 
 import math
@@ -37,8 +37,9 @@ class PairsConfig(Settings):
     answer with the highest reward and the wrong one with the lowest; `all_capped(m)` up to m pairs,
     each answer used as evenly as can be (arXiv 2404.19733 walks both lists in parallel);
     `shortest_correct_vs_longest_correct` the shortest right answer and the longest right one that
-    is at least 1.5 times as long (Kimi k1.5, arXiv 2501.12599). `max_length_gap` bounds the difference in tokens,
-    `margin` is the least difference of rewards, `min_edits` the least edit distance in characters.
+    is at least 1.5 times as long (Kimi k1.5, arXiv 2501.12599). `max_length_gap` bounds the
+    difference in tokens, `margin` is the least difference of rewards, `min_edits` the least edit
+    distance in characters.
     """
 
     rule: str = "random"
