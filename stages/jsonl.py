@@ -25,9 +25,11 @@ def parse(data: bytes, at: str, *, as_written: bool = False) -> Any:
             f"{at}: byte {error.start + 1} is not UTF-8: save the file as UTF-8"
         ) from error
     except (ValueError, RecursionError) as error:
+        said = " ".join(str(error).split())
+        if isinstance(error, json.JSONDecodeError) and error.lineno == 1:
+            said = f"{error.msg}, column {error.colno}"
         raise TaskDataError(
-            f"{at}: no JSON ({' '.join(str(error).split())}): mend it or take it out; JSONL has "
-            "one object on each line"
+            f"{at}: no JSON ({said}): mend it or take it out; JSONL has one object on each line"
         ) from error
 
 

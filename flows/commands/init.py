@@ -51,6 +51,10 @@ generate:
   n: 4                       # completions for each problem
   sampling: {{temperature: 0.8, top_p: 0.95, max_tokens: 160}}
 
+decontaminate:
+  rules: [exact]             # made from templates, these problems share most words; for problems
+                             # of your own leave this out: the rules for shared words are better
+
 mix: {{history: accumulate}}   # earlier rounds' rows stay in the mix
 
 update:

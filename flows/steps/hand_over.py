@@ -6,7 +6,7 @@ from flows.context import Round
 from flows.steps.base import ask, model_of_round, step, usable_problems
 from stages import ids
 from stages.errors import HeldError
-from stages.handover import SAMPLING, compare, scorer
+from stages.handover import SAMPLING, allowed_gap, compare, scorer
 from stages.ids import Id
 from stages.policies.dtype import resolve
 from stages.prompts import messages_of
@@ -54,9 +54,9 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
         Request(ids.mint("t", p.prompt_id, place), p.token_ids, place, messages_of(p))
         for place, p in enumerate(prompts)
     ]
-    threshold = run.config.gates.max_gap
     with run.screen.stage("hand-over"), space.working():
         engine = run.engine(model)
+        threshold = run.config.gates.max_gap or allowed_gap((engine.dtype, dtype))
         score = scorer(run.checkpoint(model), device)
         found = compare(requests, engine, model, run.tokenizer, score, dtype, threshold)
     if found.suspect is not None:

@@ -26,7 +26,11 @@ TOKENIZER = (
     "special_tokens_map.json",
     "chat_template.jinja",
 )
-CPU_KV_CACHE = 2 * 2**30
+ON_CPU = {  # compiling costs more than it saves an engine that lives for one checkpoint
+    "kv_cache_memory_bytes": 2 * 2**30,
+    "enable_chunked_prefill": False,
+    "enforce_eager": True,
+}
 Inbox = queue.SimpleQueue[dict[str, Any]]
 
 
@@ -180,7 +184,7 @@ def load(inbox: Inbox, speaker: Speaker) -> Any:
     if current_platform.is_cpu():
         # one process less to start; a part of the memory that does not depend on what is free
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-        given = {"kv_cache_memory_bytes": CPU_KV_CACHE, "enable_chunked_prefill": False, **given}
+        given = {**ON_CPU, **given}
         if given["enable_chunked_prefill"]:
             said = "enable_chunked_prefill fails with seeds on a CPU: leave it out"
             return speaker.fail("config", ValueError(said))

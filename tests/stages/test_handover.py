@@ -13,7 +13,7 @@ from stage_rows import a_problem
 
 from stages import ids
 from stages.chat import Messages
-from stages.handover import Finding, Score, compare, scorer
+from stages.handover import Finding, Score, allowed_gap, compare, scorer
 from stages.policies import tiny
 from stages.policies.checkpoint import load_tokenizer, model_id_of
 from stages.prompts import PromptsConfig, messages_of, write_prompts
@@ -277,3 +277,17 @@ def test_replies_with_numbers_are_compared_where_others_have_none(
     found = find(claiming(tiny_folder, tiny_folder, changed=partly))
     assert (found.suspect, found.gap.tokens) == ("weights", 16)
     assert found.gap.mean == pytest.approx(0.5, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "allowed"),
+    [
+        (("float32", "float32"), 0.05),
+        (("bfloat16", "bfloat16"), 0.15),
+        (("float32", "bfloat16"), 0.15),
+        (("float16", "float32"), 0.15),
+        (("unknown", "float32"), 0.15),
+    ],
+)
+def test_rounded_number_formats_may_differ_by_more(dtypes: tuple[str, str], allowed: float) -> None:
+    assert allowed_gap(dtypes) == allowed
