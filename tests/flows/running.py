@@ -91,6 +91,7 @@ def start(store: Path, *arguments: object) -> "subprocess.Popen[bytes]":
 def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of all tables of a store file, in the order of their text."""
     with duckdb.connect(str(path), read_only=True) as connection:
+        connection.execute("set enable_progress_bar = false")
         tables = connection.execute("select table_name from duckdb_tables()").fetchall()
         return {
             table: sorted(connection.execute(f"from {table}").fetchall(), key=repr)
@@ -112,6 +113,7 @@ def facts(store: Path) -> dict[str, list[tuple[Any, ...]]]:
 def ask(path: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
     """The rows of a query on a store file."""
     with duckdb.connect(str(path), read_only=True) as connection:
+        connection.execute("set enable_progress_bar = false")
         return connection.execute(sql, values).fetchall()
 
 
