@@ -17,11 +17,12 @@ from stages.chat import render_chat
 from stages.policies.checkpoint import load_tokenizer
 from stages.samplers import Request, SamplingConfig, transformers, vllm
 from stages.samplers.base import Engine
+from stages.samplers.vllm_child import ON_CPU
 
 N = 4
 BATCH = 32
 SAMPLING = SamplingConfig(temperature=0.8, max_tokens=48)
-ENGINE_ARGS = {"enforce_eager": True, "max_model_len": 1024}
+ENGINE_ARGS = {**ON_CPU, "max_model_len": 1024}
 
 
 def requests_of(model: Path, problems: int) -> list[Request]:
@@ -63,8 +64,7 @@ def _bare_vllm(
     model: Path, config: vllm.Config, requests: list[Request], logprobs: int | None
 ) -> dict[str, float]:
     """Seconds and tokens of the plain script; `logprobs` 0 asks for those of sampled tokens."""
-    arguments = {**ENGINE_ARGS, "kv_cache_memory_bytes": 2**30, "generation_config": "vllm",
-                 "enable_chunked_prefill": False}  # fmt: skip
+    arguments: dict[str, Any] = {**ENGINE_ARGS, "generation_config": "vllm"}
     if logprobs is not None:
         arguments["logprobs_mode"] = "processed_logprobs"
     with tempfile.NamedTemporaryFile("r", suffix=".json") as file:

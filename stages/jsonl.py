@@ -29,7 +29,7 @@ def parse(data: bytes, at: str, *, as_written: bool = False) -> Any:
         if isinstance(error, json.JSONDecodeError) and error.lineno == 1:
             said = f"{error.msg}, column {error.colno}"
         raise TaskDataError(
-            f"{at}: no JSON ({said}): mend it or take it out; JSONL has one object on each line"
+            f"{at}: no JSON ({said}): mend it, or take it out; a file of lines has one on each"
         ) from error
 
 
@@ -37,4 +37,4 @@ def lines(file: IO[bytes], at: str, *, as_written: bool = False) -> Iterator[tup
     """(line from 1, value) of each line that is not blank; `at` stands before its number."""
     for number, line in enumerate(file, 1):
         if line.removeprefix(BOM).strip():
-            yield number, parse(line, f"{at}{number}", as_written=as_written)
+            yield number, parse(line.rstrip(b"\r\n"), f"{at}{number}", as_written=as_written)

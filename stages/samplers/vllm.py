@@ -53,7 +53,8 @@ class Config(SamplerSettings):
     """`python`: of an environment with vLLM (default: what `make vllm` makes).
 
     `devices`: one engine for each set of devices ("0", or "0,1" for an engine on two); none: one
-    engine that sees all. `engine_args` go to vLLM's EngineArgs as they are.
+    engine that sees all. `engine_args` go to vLLM's EngineArgs as they are; on a CPU the engine is
+    eager unless they say otherwise.
     """
 
     type: Literal["vllm"]

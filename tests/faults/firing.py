@@ -18,7 +18,7 @@ from running import ROOT, clean_environment, facts
 WORKER = Path(__file__).with_name("fault_worker.py")
 ROUNDS = 2
 STEPS = ("generate", "verify", "rationalize", "mix", "update", "watch", "evaluate")
-PLACES = ["0 setup", "0 evaluate"] + [
+PLACES = ["0 setup", "0 admit", "0 evaluate"] + [
     f"{number} {step}" for number in range(1, ROUNDS + 1) for step in STEPS
 ]
 SMALL = [

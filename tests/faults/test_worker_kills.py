@@ -52,5 +52,5 @@ def test_a_run_killed_in_every_step_has_the_rows_of_one_that_was_not(
     within = [" ".join(hit[1:]) for hit in hits.elements() if hit[0] in ("begin", "commit")]
     committing = [hit for hit in hits.elements() if hit[0] == "commit"]
     assert hits.total() >= 50
-    assert {place.split()[1] for place in within} == {place.split()[1] for place in PLACES}, hits
+    assert {place.split()[1] for place in within} >= {place.split()[1] for place in PLACES}, hits
     assert len(committing) >= 10, hits

@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -49,12 +50,9 @@ atexit.register(_open.close)
 @cache
 def server() -> str:
     """A Prefect server for as long as the tests last: each start of one takes seconds."""
-    before = dict(os.environ)
+    os.environ.pop("PREFECT_API_URL", None)
     _open.enter_context(prefect_server(Path(tempfile.mkdtemp(prefix="prefect-"))))
-    found = os.environ["PREFECT_API_URL"]
-    os.environ.clear()
-    os.environ.update(before)
-    return found
+    return os.environ.pop("PREFECT_API_URL")
 
 
 def starloop(*arguments: object, cwd: Path = ROOT, **environment: str) -> Ended:
@@ -88,10 +86,17 @@ def start(store: Path, *arguments: object) -> "subprocess.Popen[bytes]":
         )
 
 
-def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of all tables of a store file, in the order of their text."""
+@contextmanager
+def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A store file, without a progress bar in the output that a test looks at."""
     with duckdb.connect(str(path), read_only=True) as connection:
         connection.execute("set enable_progress_bar = false")
+        yield connection
+
+
+def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all tables of a store file, in the order of their text."""
+    with reading(path) as connection:
         tables = connection.execute("select table_name from duckdb_tables()").fetchall()
         return {
             table: sorted(connection.execute(f"from {table}").fetchall(), key=repr)
@@ -112,8 +117,7 @@ def facts(store: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def ask(path: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
     """The rows of a query on a store file."""
-    with duckdb.connect(str(path), read_only=True) as connection:
-        connection.execute("set enable_progress_bar = false")
+    with reading(path) as connection:
         return connection.execute(sql, values).fetchall()
 
 
@@ -128,8 +132,8 @@ def first_run(base: Path) -> tuple[Path, Ended]:
     for name in ("store.py", "stages.py", "flows.py", "starloop.py", "prefect.py", "torch.py"):
         (folder / name).write_text(POISON)
     shutil.copy(TRY, folder / "configs" / "mine.yaml")
-    own = {"cwd": folder, "PREFECT_API_URL": ""}
-    return folder, starloop("run", "configs/mine.yaml", "--name", "try", **own)
+    given = ("run", "configs/mine.yaml", "--name", "try")
+    return folder, starloop(*given, cwd=folder, PREFECT_API_URL="")
 
 
 def finished_store(factory: pytest.TempPathFactory) -> Path:

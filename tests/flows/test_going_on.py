@@ -136,6 +136,18 @@ def test_an_arm_shares_what_it_has_in_common_and_counts_it_once(copied: Path) ->
     assert arm == other
 
 
+def test_an_arm_with_other_contamination_rules_makes_a_mix_of_its_own(copied: Path) -> None:
+    """The same problems are admitted, and completions are left out of the mix by those rules."""
+    given = ("decontaminate.containment=0.51", "--rounds", "1", "--name", "arm", "--store", copied)
+    assert starloop("run", TRY, *given).code == 0
+    steps = ask(
+        copied,
+        "select step, reused from step_run where run = 'arm' and round = 1 "
+        "and step in ('generate', 'verify', 'mix') order by step",
+    )
+    assert steps == [("generate", True), ("mix", False), ("verify", True)]
+
+
 def test_a_second_process_on_a_run_is_refused_and_told_who_holds_it(copied: Path) -> None:
     before = contents(copied)
     with run_lock(copied.parent / "try", "try"):

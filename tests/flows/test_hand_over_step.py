@@ -75,14 +75,19 @@ def begin(store: Store, policy: Path, *overrides: str) -> Round:
     return zero
 
 
+def stale_engine(zero: Round, place: Path) -> Wrapped:
+    """An engine that has another model's weights and claims to have the run's base."""
+    sizes = {"digits": 3, "hidden_size": 16, "layers": 1, "heads": 1, "steps": 0}
+    other = tiny.Config.model_validate({"type": "tiny", "seed": 1, **sizes})
+    stale = other.build().prepare(place / "other", lambda done, total: None)
+    return Wrapped(transformers.Config(type="transformers").build(stale), str(zero.base))
+
+
 def test_a_run_with_a_stale_sampler_is_held_and_goes_on_once_it_is_mended(
     store: Store, tiny_folder: Path, tmp_path: Path
 ) -> None:
     zero = begin(store, tiny_folder, "sampler={type: transformers}")
-    sizes = {"digits": 3, "hidden_size": 16, "layers": 1, "heads": 1, "steps": 0}
-    other = tiny.Config.model_validate({"type": "tiny", "seed": 1, **sizes})
-    stale = other.build().prepare(tmp_path / "other", lambda done, total: None)
-    engine = Wrapped(transformers.Config(type="transformers").build(stale), str(zero.base))
+    engine = stale_engine(zero, tmp_path)
     zero.run._engine = (zero.base, engine)
     before = contents(store.path)
     with pytest.raises(
@@ -102,6 +107,16 @@ def test_a_run_with_a_stale_sampler_is_held_and_goes_on_once_it_is_mended(
         "threshold from hand_over",
     )
     assert row == (zero.base, "transformers", "float32", "float32", 8, True, True, 0.05)
+
+
+def test_a_gap_that_the_config_allows_takes_the_place_of_the_built_in_one(
+    store: Store, tiny_folder: Path, tmp_path: Path
+) -> None:
+    zero = begin(store, tiny_folder, "sampler={type: transformers}", "gates.max_gap=50")
+    zero.run._engine = (zero.base, stale_engine(zero, tmp_path))
+    steps.hand_over.fn(zero)
+    zero.run.close()
+    assert ask(store.path, "select mean_gap > 0.05, threshold from hand_over") == [(True, 50.0)]
 
 
 def test_a_sampler_that_runs_no_model_is_not_compared(store: Store, tiny_folder: Path) -> None:

@@ -126,6 +126,11 @@ def test_round_lines_of_a_run_that_is_not_there_are_none(told: Store) -> None:
     assert round_lines(told, "three") == []
 
 
+def test_problems_without_a_difficulty_get_no_column() -> None:
+    line = RoundLine({}, {"difficulty=none": 0.5, "difficulty=1": 0.25, "domain=sums": 0.5}, {})
+    assert slices_of([line]) == ["difficulty=1", "domain=sums"]
+
+
 def test_the_lines_of_a_finished_run_are_the_numbers_of_its_summary(finished: Store) -> None:
     lines = round_lines(finished, "try")
     with finished.reader() as connection:

@@ -216,7 +216,7 @@ def test_a_store_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_connection_draws_a_progress_bar(tmp_path: Path) -> None:
+def test_readers_and_scratch_databases_draw_no_progress_bar(tmp_path: Path) -> None:
     store = Store(tmp_path / "store.duckdb")
     store.create()
     store.snapshot()

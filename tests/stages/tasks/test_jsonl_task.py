@@ -296,7 +296,11 @@ def test_rationales_are_worked_examples_up_to_a_number(tmp_path: Path) -> None:
 # ── what is refused ─────────────────────────────────────────────────────────────────────────
 
 BAD: list[tuple[str, bytes, str]] = [
-    ("t.jsonl", b'{"question": "a", "answer": 1}\n{"question": \n', "t.jsonl:2: no JSON ("),
+    (
+        "t.jsonl",
+        b'{"question": "a", "answer": 1}\n{"question": \n',
+        "t.jsonl:2: no JSON (Expecting value, column 14)",
+    ),
     ("t.jsonl", b'{"question": "\xff", "answer": 1}\n', "t.jsonl:1: byte 15 is not UTF-8"),
     ("t.jsonl", b"[" * 100_000, "t.jsonl:1: no JSON ("),
     ("t.jsonl", b"\n\n", "t.jsonl holds no rows"),
