@@ -7,7 +7,7 @@ from flows.models import check_same_kind
 from flows.steps.base import step, unique
 from stages import ids
 from stages.ids import Id
-from stages.policies.dtype import resolve
+from stages.policies.dtype import trained_in
 from stages.rows import Model, Prompt, TrainingRow, Trajectory, TrajectoryLogprob
 from stages.scoring import score_tokens
 
@@ -19,7 +19,7 @@ def score(r: Round, mixed: Done) -> Done:
     if reference is None:
         return mixed
     dtype, device = r.run.config.update.updater.precision
-    resolved = resolve(dtype, device)
+    resolved = trained_in(dtype, device)
     key = ids.step_key("score", 1, [mixed.key, reference], resolved)
     return once(r, "score", key, lambda space: _make(r, space, reference, resolved, device))
 

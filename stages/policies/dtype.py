@@ -32,6 +32,15 @@ def resolve(dtype: str, device: str) -> str:
     return "bfloat16" if kind == "cpu" and _CPU_FLAGS & cpu_flags() else "float32"
 
 
+def trained_in(dtype: str, device: str) -> str:
+    """The type that weights are trained in, and their reference is read in: never float16.
+
+    float16 has too few exponents to train.
+    """
+    found = resolve(dtype, device)
+    return "float32" if found == "float16" else found
+
+
 @cache
 def cpu_flags(listing: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
     """What the first processor says that it can do; nothing where there is no such file."""

@@ -47,6 +47,12 @@ class Config(TrlSettings):
                 f"weights has {len(self.weights)} values for {len(self.losses)} losses: give one "
                 "for each, or leave it out"
             )
+        in_batch = next((loss for loss in self.losses if loss.startswith("aot")), None)
+        if in_batch and self.micro_batch_size not in (None, self.batch_size):
+            raise ValueError(
+                f"micro_batch_size is {self.micro_batch_size}, and {in_batch} compares all pairs "
+                "of a batch with each other: leave it out"
+            )
         if "exo_pair" in self.losses and self.label_smoothing == 0:
             raise ValueError("label_smoothing is 0, exo_pair needs more: use for example 0.001")
         return self

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from stages.errors import UpdaterError
-from stages.policies.dtype import resolve
+from stages.policies.dtype import trained_in
 from stages.scoring import score_tokens
 from stages.settings import later
 from stages.updaters.base import Item, Plan, Rows, Updater
@@ -118,7 +118,7 @@ class Kto(TrlUpdater):
         ]
         dtype, device = self.config.precision
         asked = [(item.prompt_ids, other) for item, other in zip(items, others, strict=True)]
-        scored = score_tokens(plan.reference, device, resolve(dtype, device), asked)
+        scored = score_tokens(plan.reference, device, trained_in(dtype, device), asked)
         for row, other, values in zip(rows, others, scored, strict=True):
             row |= {"KL_completion_ids": other, "ref_KL_logps": sum(values)}
         return rows

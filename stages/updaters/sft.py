@@ -31,6 +31,7 @@ class Sft(TrlUpdater):
     """Imitates completions."""
 
     name = "sft"
+    masks = True
 
     def trainer_class(self) -> Any:
         from trl import SFTTrainer

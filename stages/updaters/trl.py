@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from stages.errors import UpdaterError
 from stages.memory import hold_memory
 from stages.policies.checkpoint import copy_tokenizer, load_tokenizer
-from stages.policies.dtype import resolve
+from stages.policies.dtype import trained_in
 from stages.samplers.base import passed_through
 from stages.settings import later, operational
 from stages.updaters.base import (
@@ -136,6 +137,7 @@ class TrlUpdater:
 
     name: ClassVar[str]
     deterministic: ClassVar[bool] = True
+    masks: ClassVar[bool] = False  # whether its loss can leave tokens of a completion out
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -169,11 +171,11 @@ class TrlUpdater:
         from transformers import AutoModelForCausalLM
 
         check_any(items)
+        self._check_masks(items)
         hold_memory()
         dtype, device = self.config.precision
-        found = resolve(dtype, device)
-        wide = found if found == "bfloat16" else "float32"  # float16 has too few exponents to train
-        model = AutoModelForCausalLM.from_pretrained(plan.init, dtype=getattr(torch, wide))
+        wide = getattr(torch, trained_in(dtype, device))
+        model = AutoModelForCausalLM.from_pretrained(plan.init, dtype=wide)
         resume = newest_complete(plan.work)
         visits = json.loads((resume / VISITS).read_text()) if resume else [0] * len(items)
         trainer = self._trainer(model, items, plan, visits, progress)
@@ -186,6 +188,15 @@ class TrlUpdater:
         series = list(series_of(trainer.state.log_history))
         by_id = {item.training_row_id: count for item, count in zip(items, visits, strict=True)}
         return Trained(trainer.state.global_step, by_id, last_loss(series), series)
+
+    def _check_masks(self, items: Sequence[Item]) -> None:
+        masked = [i for i in items if i.loss_mask is not None and not all(i.loss_mask)]
+        if masked and not self.masks:
+            raise UpdaterError(
+                f"training row {masked[0].training_row_id} has tokens that are not to be trained "
+                f"on, and the loss of {self.name} is of whole completions: use sft, or rows "
+                "without a loss mask"
+            )
 
     def _trainer(
         self, model: Any, items: Sequence[Item], plan: Plan, visits: list[int], progress: Progress

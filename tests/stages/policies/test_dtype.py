@@ -8,7 +8,7 @@ import torch
 
 from stages.errors import ConfigError
 from stages.policies import dtype
-from stages.policies.dtype import cpu_flags, resolve
+from stages.policies.dtype import cpu_flags, resolve, trained_in
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
@@ -43,6 +43,7 @@ def test_a_gpu_computes_in_bfloat16_from_ampere_on(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     assert resolve("auto", "cuda:1") == resolve("auto", "cuda") == found
+    assert trained_in("auto", "cuda") == ("float32" if found == "float16" else found)
 
 
 def test_another_device_computes_in_float32() -> None:

@@ -13,6 +13,7 @@ from plain_torch import Killed, load, logprobs, losses_of_steps, summed, weights
 from pydantic import ValidationError
 
 from stages import ids
+from stages.errors import UpdaterError
 from stages.ids import Id
 from stages.scoring import score_tokens
 from stages.update import update
@@ -141,6 +142,9 @@ def test_a_pair_is_one_visit(tiny_folder: Path, tmp_path: Path) -> None:
 def test_losses_and_weights_go_together() -> None:
     with pytest.raises(ValidationError, match="weights has 1 values for 2 losses: give one for"):
         a_config(losses=["sigmoid", "sft"], weights=[1.0])
+    with pytest.raises(ValidationError, match="micro_batch_size is 2, and aot compares all"):
+        a_config(losses=["sigmoid", "aot"], micro_batch_size=2, batch_size=4)
+    a_config(losses=["aot"], micro_batch_size=4, batch_size=4)
     with pytest.raises(ValidationError, match="label_smoothing is 0, exo_pair needs more"):
         a_config(losses=["exo_pair"])
 
@@ -222,3 +226,14 @@ def test_without_the_optimizer_the_second_update_is_another(
         a_config().build().update(items, plan, lambda step, loss: None)
         made.append(weights(plan.draft))
     assert any(not torch.equal(tensor, made[1][name]) for name, tensor in made[0].items())
+
+
+def test_a_pair_with_tokens_left_out_of_the_loss_is_refused(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
+    pairs = scored(PAIRS, tiny_folder)
+    whole = (True,) * len(pairs[0].completion_ids)
+    train(tiny_folder, tmp_path / "whole", [replace(pairs[0], loss_mask=whole), *pairs[1:]])
+    partly = [pairs[0], replace(pairs[1], loss_mask=(False, *(True,) * 4))]
+    with pytest.raises(UpdaterError, match=f"{partly[1].training_row_id} has tokens that are not"):
+        train(tiny_folder, tmp_path / "partly", partly)
