@@ -23,7 +23,7 @@ from store.db import Store
 from store.transaction import read
 
 ROOT = Path(__file__).resolve().parents[1]
-ROUNDS, MINUTES = 3, 10
+ROUNDS, MINUTES = 4, 10
 MAIN = "semi-online"
 SFT = "{type: sft, learning_rate: 3.0e-4, batch_size: 32, warmup_steps: 0}"
 ARMS: dict[str, list[str]] = {
