@@ -109,6 +109,7 @@ def whole_copy(
     connect: Callable[[Path], "duckdb.DuckDBPyConnection"],
 ) -> None:
     """Copy a store, open as `source`, to a draft that holds in itself what the log holds."""
+    remove(draft)
     copy_file(source, draft)
     if bytes_of(wal_of(path)):
         with wal_of(path).open("rb") as log:
@@ -118,7 +119,7 @@ def whole_copy(
             connection.execute("checkpoint")
         finally:
             connection.close()
-        wal_of(draft).unlink(missing_ok=True)
+        wal_of(draft).unlink(missing_ok=True)  # empty, if it is there
 
 
 def replace(path: Path, draft: Path) -> None:
@@ -135,3 +136,9 @@ def finish(path: Path) -> None:
     sync_folder(path.parent)
     folded_of(path).rename(path)
     sync_folder(path.parent)
+
+
+def remove(draft: Path) -> None:
+    """Remove a draft and its log, also those that a killed process of the same id left."""
+    for path in (wal_of(draft), draft):
+        path.unlink(missing_ok=True)

@@ -119,6 +119,7 @@ class Store:
     def _create(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self._draft()
+        checkpoint.remove(draft)
         with closing(open_file(draft)) as connection:
             make(connection)
         with suppress(FileExistsError):
@@ -189,8 +190,8 @@ class Store:
                 checkpoint.whole_copy(source, self.path, draft, open_file)
                 yield tx, draft
         finally:
-            for path in (draft, checkpoint.wal_of(draft), self._draft("backup")):
-                path.unlink(missing_ok=True)
+            checkpoint.remove(draft)
+            self._draft("backup").unlink(missing_ok=True)
 
     def reader(
         self, memory: str | None = None, threads: int | None = None

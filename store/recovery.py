@@ -64,8 +64,7 @@ def recover(store: Store) -> Recovery | None:
             "the disk and run the same command again"
         ) from error
     finally:
-        for path in (draft, checkpoint.wal_of(draft)):
-            path.unlink(missing_ok=True)
+        checkpoint.remove(draft)
     raise StoreError(f"{faults[0].what}: nothing to recover it from; put back a backup")
 
 
@@ -88,9 +87,9 @@ def _ways(store: Store, fault: Finding) -> Iterator[_Way]:
 
 def _makes(way: _Way, log: Path, draft: Path) -> bool:
     """Whether it gives a draft of which every value can be read."""
+    checkpoint.remove(draft)
     with way.file.open("rb") as file:
         copy_file(file, draft)
-    checkpoint.wal_of(draft).unlink(missing_ok=True)
     if way.log:
         with log.open("rb") as file:
             checkpoint.wal_of(draft).write_bytes(file.read(way.log))
