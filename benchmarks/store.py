@@ -39,7 +39,8 @@ select mint('t', [i]) as trajectory_id, mint('c', [i]) as content_id, mint('p', 
        list_transform(range(160), lambda w:
            ln(((hash(i * 1000 - w) % 1000000)::bigint + 1) / 1000001.0)::float) as logprobs,
        'stop' as finish_reason, 'made' as engine, '1' as engine_version, 'float32' as dtype,
-       'none' as weight_version, null::uuid as group_id, null::boolean[] as loss_mask
+       'none' as weight_version, null::uuid as group_id, null::boolean[] as loss_mask,
+       null::boolean as from_text
 from range($begin, $end) r(i)
 """
 

@@ -50,7 +50,7 @@ def drafts(store: Store) -> list[Path]:
     """Our own drafts (`….PID.tmp`) whose process is gone."""
     stem = re.escape(store.stem)
     ours = re.compile(
-        rf"(?:{stem}(?:\.snapshot)?|(?:tiny|gguf|lora)-[0-9a-f]{{16}}"
+        rf"(?:{stem}(?:\.(?:snapshot|backup))?|(?:tiny|gguf|lora)-[0-9a-f]{{16}}"
         r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9]{1,9})\.tmp(?:\.wal)?"
     )
     found = [*store.folder.glob("*.tmp*"), *store.folder.glob("models/*.tmp")]

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from report.text import size, visible
 
-SNAPSHOTS = 3  # the store, the readers' copy, and the draft of the next copy
+SNAPSHOTS = 3  # the store, the readers' copy, and the draft of the next store or copy
+LOG = 2  # bytes in the log for each byte that rows take in the file, measured on trajectories
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +35,16 @@ class Forecast:
         return self.store_bytes + self.in_all * self.per_trajectory
 
     @property
+    def log(self) -> float:
+        """Bytes of the log that the largest step of a round leaves, before it is folded in."""
+        return LOG * max(self.answers, self.hinted, self.held_out) * self.per_trajectory
+
+    @property
     def needed(self) -> float:
         """Bytes that the disk must have left."""
         models = self.checkpoints * (self.checkpoint_bytes or 0) + (self.training_bytes or 0)
-        return SNAPSHOTS * self.grown - self.store_bytes - self.copy_bytes + models
+        folding = 2 * self.log  # itself, and its copy beside the draft
+        return SNAPSHOTS * self.grown - self.store_bytes - self.copy_bytes + folding + models
 
 
 def forecast_page(f: Forecast) -> str:
@@ -56,7 +63,8 @@ def forecast_page(f: Forecast) -> str:
         f"forecast for run {f.run}, rounds to go: {f.rounds:,}",
         f"  trajectories  {f.answers + f.hinted + f.held_out:,} a round ({kinds}), "
         f"{f.in_all:,} in all",
-        f"  store         {store}, {SNAPSHOTS} times while the readers' copy is renewed",
+        f"  store         {store}, {SNAPSHOTS} times while the readers' copy is renewed, "
+        f"and twice a log of {size(f.log)}",
         f"  checkpoints   {models}",
         f"  optimizer     {training}",
         f"  disk          {size(f.needed)} needed{' without the checkpoints' * (known is None)}, "

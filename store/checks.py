@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `starloop doctor` looks for in the store file: each check reads in sets and counts."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from stages.errors import StoreError
+from store.checkpoint import ASK_THE_DOCTOR, bytes_of, wal_of
 from store.db import DuckDBError, Store
-from store.files import copy_file
 from store.transaction import Transaction, read
 from store.versions import SCHEMA_VERSION
 
 _BACK = "put back a copy of the store from before (a backup, or the readers' copy)"
+FILE = "the store file"
 _BY_HAND = "the store was changed by other hands than starloop's: " + _BACK
 
 
@@ -107,49 +108,25 @@ def look_inside(store: Store) -> list[Finding]:
 
     Raises Unreadable where the store cannot be opened or read on.
     """
-    wal = wal_of(store)
-    before = _stamp(wal)
     try:
         with store.transaction() as tx:
-            found = _all(tx)
+            used = tx.ask("doctor_log")[0]["wal_size"] != "0 bytes"
+            found = _all(store, tx)
     except Unreadable:
         raise
     except StoreError as error:  # LockedError is none: it goes up
-        raise Unreadable(_not_opened(wal, str(error))) from error
-    if before is not None and before == _stamp(wal):
-        found.append(_unreplayed(wal, "DuckDB passes it over"))
+        raise Unreadable(_not_opened(store, str(error).removesuffix(ASK_THE_DOCTOR))) from error
+    if bytes_of(wal_of(store.path)) and not used:
+        found.append(_unreplayed(store, "DuckDB passes it over"))
     return found
 
 
-def _all(tx: Transaction) -> list[Finding]:
+def _all(store: Store, tx: Transaction) -> list[Finding]:
     try:
         return [finding for check in CHECKS for finding in check(tx)]
     except DuckDBError as error:
         what = f"a block of the store is damaged ({_first_line(error)})"
-        raise Unreadable(Finding(what, "the store file", _BACK)) from error
-
-
-def recover(store: Store) -> list[Path]:
-    """Back the store up and move a write-ahead log that does not replay aside.
-
-    The two files made; none where the log replays or there is none. LockedError where another
-    process has the store open.
-    """
-    wal = wal_of(store)
-    before = _stamp(wal)
-    try:
-        found = look_inside(store)
-    except Unreadable as error:
-        found = [error.finding]
-    if before is None or before != _stamp(wal) or str(wal) not in {one.where for one in found}:
-        return []
-    number = 1
-    while (backup := store.path.with_name(f"{store.stem}.unrecovered-{number}.duckdb")).exists():
-        number += 1
-    aside = backup.with_name(backup.name + ".wal")
-    copy_file(store.path, backup)
-    wal.rename(aside)
-    return [backup, aside]
+        raise Unreadable(_torn(store, what)) from error
 
 
 def behind(store: Store) -> Iterator[Finding]:
@@ -172,32 +149,38 @@ def behind(store: Store) -> Iterator[Finding]:
         yield Finding(f"the readers' copy is older: it lacks {lacks}", str(store.copy), mend)
 
 
-def wal_of(store: Store) -> Path:
-    """DuckDB's write-ahead log of a store: what was committed and is not in the file yet."""
-    return store.path.with_name(store.path.name + ".wal")
-
-
-def _not_opened(wal: Path, error: str) -> Finding:
+def _not_opened(store: Store, error: str) -> Finding:
     if "replaying WAL" in error:
-        return _unreplayed(wal, error.rpartition("replaying WAL file ")[2])
-    return Finding(error, "the store file", _BACK)
+        return _unreplayed(store, error.rpartition("replaying WAL file ")[2])
+    return _torn(store, error)
 
 
-def _unreplayed(wal: Path, why: str) -> Finding:
+def _unreplayed(store: Store, why: str) -> Finding:
     return Finding(
         f"the write-ahead log does not replay ({why})",
-        str(wal),
-        "`starloop doctor --recover` moves it aside and keeps a backup; what was committed last "
-        "is then lost, and the command of that run does it again",
+        str(wal_of(store.path)),
+        "`starloop doctor --recover` keeps a backup and what was committed before the damaged "
+        "place; what was committed after it is lost, and the command of that run does it again",
     )
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a file does; None where it is not there or empty."""
-    with suppress(FileNotFoundError):
-        stat = path.stat()
-        return (stat.st_ino, stat.st_mtime_ns, stat.st_size) if stat.st_size else None
-    return None
+def _torn(store: Store, what: str) -> Finding:
+    """What to do about a file that cannot be read: the readers' copy may stand in for it."""
+    if store.copy.exists():
+        with suppress(StoreError, DuckDBError):
+            store.reader().close()
+            mend = (
+                f"`starloop doctor --recover` keeps a backup and puts back the readers' copy of "
+                f"{when(store)}, with the log if it fits to that; else what was committed since is "
+                "lost, and the command of that run does it again"
+            )
+            return Finding(what, FILE, mend)
+    return Finding(what, FILE, _BACK)
+
+
+def when(store: Store) -> str:
+    """When the readers' copy was made."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(store.copy.stat().st_mtime))
 
 
 def _first_line(error: Exception) -> str:

@@ -3,30 +3,35 @@
 
 DuckDB lets one process write and shuts all others out meanwhile, so the file is opened for one
 transaction and closed again. If somebody else has it open, the writer waits and says who.
+A commit is appended to the log beside the file, which `checkpoint.py` folds in now and then.
 Readers get a copy beside the store, renamed into place, and never stop a run.
 """
 
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 
 from stages.errors import LockedError, StoreError
 from stages.shards import sync_folder
+from store import checkpoint
 from store.files import copy_file
-from store.transaction import Transaction, query
-from store.versions import SCHEMA_VERSION, ddl, migrations, surface, table_comments
+from store.transaction import Transaction
+from store.versions import SCHEMA_VERSION, bring_up, make
 
 DuckDBError = duckdb.Error
+NO_ROOM = (duckdb.OutOfMemoryException, duckdb.IOException)
 Say = Callable[[str], None]
 
-_WRITER: dict[str, Any] = {"storage_compatibility_version": "v1.5.0"}
+_WRITER: dict[str, Any] = {
+    "storage_compatibility_version": "v1.5.0",
+    "checkpoint_threshold": "1000TB",  # no commit checkpoints: see store/checkpoint.py
+}
 _READER: dict[str, Any] = {
     "python_enable_replacements": False,
     "autoinstall_known_extensions": False,
@@ -95,52 +100,28 @@ class Store:
         return found
 
     def _migrate(self, found: int) -> None:
-        """Back the file up, then go from schema to schema, one transaction each."""
+        """Keep the file as it was, and go from schema to schema in a draft that takes its place."""
         backup = self.path.with_name(f"{self.stem}.schema-{found}.duckdb")
-        draft = self.path.with_name(f"{self.stem}.{os.getpid()}.tmp")
-        connection = self._connect()
-        try:
-            found = self._version(Transaction(connection))
-            connection.execute("checkpoint")
-            if found < SCHEMA_VERSION:
-                copy_file(self.path, draft)
-                draft.rename(backup)
-                sync_folder(self.folder)
-            for number, statements in migrations(found):
-                connection.execute("begin")
-                connection.execute(statements)
-                if number == SCHEMA_VERSION:
-                    connection.execute(table_comments() + surface())
-                connection.execute(query("set_version"), {"version": number})
-                connection.execute("commit")
-                connection.execute("checkpoint")
-                if number == SCHEMA_VERSION:
-                    self._say(
-                        f"store {self.path} brought to schema {number}; as it was: {backup.name}"
-                    )
-        except (OSError, duckdb.Error) as error:
-            raise StoreError(
-                f"store {self.path} cannot be brought to schema {SCHEMA_VERSION} ({error}): it is "
-                "as it was; make room or mend the disk and run the same command again"
-            ) from error
-        finally:
-            draft.unlink(missing_ok=True)
-            connection.close()
+        with (
+            self._refusing(f"store {self.path} cannot be brought to schema {SCHEMA_VERSION}"),
+            self._whole_draft() as (tx, draft),
+        ):
+            if self._version(tx) == SCHEMA_VERSION:
+                return
+            with draft.open("rb") as whole:
+                copy_file(whole, self._draft("backup"))
+            self._draft("backup").rename(backup)
+            with closing(open_file(draft)) as connection:
+                bring_up(connection, found)
+            checkpoint.replace(self.path, draft)
+        self._say(f"store {self.path} brought to schema {SCHEMA_VERSION}; as it was: {backup.name}")
 
     def _create(self) -> None:
-        from importlib.metadata import version
-
         self.folder.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_name(f"{self.stem}.{os.getpid()}.tmp")
-        connection = _open(str(draft), _WRITER)
-        connection.execute("begin")
-        connection.execute(ddl())
-        connection.execute(
-            query("begin_store"), {"version": SCHEMA_VERSION, "made_by": version("starloop")}
-        )
-        connection.execute("commit")
-        connection.execute("checkpoint")
-        connection.close()
+        draft = self._draft()
+        checkpoint.remove(draft)
+        with closing(open_file(draft)) as connection:
+            make(connection)
         with suppress(FileExistsError):
             os.link(draft, self.path)
         draft.unlink()
@@ -160,25 +141,57 @@ class Store:
             ) from error
         finally:
             connection.close()
+        if checkpoint.is_long(self.path):
+            self._fold()
 
     def snapshot(self) -> Path:
-        """Rename a fresh copy into the readers' place and return its path."""
-        draft = self.copy.with_name(f"{self.stem}.snapshot.{os.getpid()}.tmp")
-        connection = self._connect()
-        try:
-            connection.execute("checkpoint")
-            copy_file(self.path, draft)
-            draft.rename(self.copy)
-        except (OSError, duckdb.Error) as error:
-            draft.unlink(missing_ok=True)
-            raise StoreError(
-                f"the readers' copy {self.copy} cannot be written ({error}): make room or mend the "
-                "disk and run the same command again"
-            ) from error
-        finally:
-            connection.close()
+        """Fold the log in, rename a fresh copy into the readers' place and return its path."""
+        self._fold()
+        draft = self._draft("snapshot")
+        with self._refusing(f"the readers' copy {self.copy} cannot be written"):
+            try:
+                with self._held() as (_, source):
+                    copy_file(source, draft)
+                    draft.rename(self.copy)
+            finally:
+                draft.unlink(missing_ok=True)
         sync_folder(self.folder)
         return self.copy
+
+    def _fold(self) -> None:
+        """Let the store's file hold what its log holds; nothing is done where there is no log."""
+        if checkpoint.bytes_of(checkpoint.wal_of(self.path)):
+            what = f"store {self.path}: its log stays beside it and cannot be folded in"
+            with self._refusing(what), self._whole_draft() as (_, draft):
+                checkpoint.replace(self.path, draft)
+
+    @contextmanager
+    def _refusing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, duckdb.Error) as error:
+            raise StoreError(
+                f"{what} ({' '.join(str(error).split())}): make room or mend the disk and run the "
+                "same command again"
+            ) from error
+
+    @contextmanager
+    def _whole_draft(self) -> Iterator[tuple[Transaction, Path]]:
+        """The store locked, to ask, and a draft that holds all that it holds."""
+        draft = self._draft()
+        try:
+            with self._held() as (connection, source):
+                tx = Transaction(connection)
+                if tx.ask("connections")[0]["connections"] > 1:
+                    raise StoreError(
+                        f"store {self.path} is open twice in this process: end the other "
+                        "transaction first"
+                    )
+                checkpoint.whole_copy(source, self.path, draft, open_file)
+                yield tx, draft
+        finally:
+            checkpoint.remove(draft)
+            self._draft("backup").unlink(missing_ok=True)
 
     def reader(
         self, memory: str | None = None, threads: int | None = None
@@ -196,7 +209,7 @@ class Store:
             # was renamed into place would not be seen while an older reader is open.
             limits = {"memory_limit": memory, "threads": threads}
             given = {name: value for name, value in limits.items() if value is not None}
-            connection = _open(":memory:", {**_READER, **given})
+            connection = in_memory(given)
             path = str(self.copy).replace("'", "''")
             connection.execute(f"attach '{path}' as store (read_only)")
             connection.execute("use store")
@@ -219,15 +232,28 @@ class Store:
                 "is kept"
             )
 
+    def _draft(self, what: str = "") -> Path:
+        """A file of this process, which `sweep` removes if the process is killed."""
+        return self.path.with_name(f"{self.stem}{'.' * bool(what)}{what}.{os.getpid()}.tmp")
+
+    @contextmanager
+    def _held(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, BinaryIO]]:
+        """The store locked, and its file to copy from: closed last, or the lock would go."""
+        with ExitStack() as last, closing(self._connect()) as connection:
+            yield connection, last.enter_context(self.path.open("rb"))
+
     def _connect(self) -> duckdb.DuckDBPyConnection:
         begun, pause, tell_after = time.monotonic(), 0.02, 1.0
         while True:
+            named = checkpoint.identity(self.path)
             try:
-                connection = _open(str(self.path), _WRITER)
+                connection = open_file(self.path)
             except duckdb.Error as error:
                 holder = re.search(r"PID (\d+)", str(error))
                 if "Could not set lock" not in str(error):
-                    raise StoreError(_first_line(error, self.path)) from error
+                    if named != checkpoint.identity(self.path):
+                        continue
+                    raise StoreError(checkpoint.not_opened(self.path, error)) from error
                 who = f"process {holder[1]}" if holder else "another process"
                 waited = time.monotonic() - begun
                 if waited > self._patience_s:
@@ -241,8 +267,21 @@ class Store:
                 time.sleep(pause)
                 pause = min(pause * 1.2, 0.1 if waited < 10.0 else 2.0)
             else:
-                self.waited_s += time.monotonic() - begun if pause > 0.02 else 0.0
-                return connection
+                connection.execute("pragma disable_checkpoint_on_shutdown")
+                if checkpoint.is_settled(self.path, self._say):
+                    self.waited_s += time.monotonic() - begun if pause > 0.02 else 0.0
+                    return connection
+                connection.close()
+
+
+def open_file(path: Path) -> duckdb.DuckDBPyConnection:
+    """A connection that writes to a file of the store's kind."""
+    return _open(str(path), _WRITER)
+
+
+def in_memory(limits: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    """A connection to no file, which loads and reads nothing of its own accord."""
+    return _open(":memory:", {**_READER, **limits})
 
 
 def _open(path: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
@@ -250,37 +289,3 @@ def _open(path: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(path, config=config)
     connection.execute("set enable_progress_bar = false")
     return connection
-
-
-@contextmanager
-def scratch(
-    folder: Path, memory: str, threads: int | None = None
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database in memory for a computation of ours, within `memory` (`4GB`) and `threads`.
-
-    What does not fit is written to a folder of its own in `folder`, which is removed afterwards.
-    Raises StoreError where memory or disk do not suffice.
-    """
-    limits: dict[str, Any] = {"memory_limit": memory, "preserve_insertion_order": False}
-    if threads is not None:
-        limits["threads"] = threads
-    with tempfile.TemporaryDirectory(prefix="scratch-", suffix=".tmp", dir=folder) as spill:
-        connection = _open(":memory:", {**_READER, **limits, "temp_directory": spill})
-        try:
-            yield connection
-        except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
-            raise StoreError(
-                f"{memory} of memory and the disk at {folder} do not suffice "
-                f"({str(error).splitlines()[0]}): give it more, or make room"
-            ) from error
-        finally:
-            connection.close()
-
-
-def _first_line(error: duckdb.Error, path: Path) -> str:
-    if "not a valid DuckDB database file" in str(error):
-        return (
-            f"store {path} is not a DuckDB file: name another with --store or STARLOOP_STORE, "
-            "or move it away"
-        )
-    return f"store {path} cannot be opened: {str(error).splitlines()[0]}"

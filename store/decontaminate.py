@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stages.ids import Id
-from store.db import scratch
+from store.scratch import scratch
 from store.transaction import query, read_table
 
 if TYPE_CHECKING:

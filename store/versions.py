@@ -9,6 +9,12 @@ comments and the surface are made anew from the two files after the last one.
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from store.transaction import query
+
+if TYPE_CHECKING:
+    import duckdb
 
 SCHEMA_VERSION = 4
 
@@ -35,3 +41,27 @@ def migrations(found: int) -> Iterator[tuple[int, str]]:
     """The numbers above `found` with their statements, in order."""
     for number in range(found + 1, SCHEMA_VERSION + 1):
         yield number, (_HERE / "migrations" / f"{number:04}.sql").read_text()
+
+
+def make(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Fill an empty file."""
+    from importlib.metadata import version
+
+    connection.execute("begin")
+    connection.execute(ddl())
+    values = {"version": SCHEMA_VERSION, "made_by": version("starloop")}
+    connection.execute(query("begin_store"), values)
+    connection.execute("commit")
+    connection.execute("checkpoint")
+
+
+def bring_up(connection: "duckdb.DuckDBPyConnection", found: int) -> None:
+    """Go from schema `found` to this starloop's."""
+    for number, statements in migrations(found):
+        connection.execute("begin")
+        connection.execute(statements)
+        if number == SCHEMA_VERSION:
+            connection.execute(table_comments() + surface())
+        connection.execute(query("set_version"), {"version": number})
+        connection.execute("commit")
+        connection.execute("checkpoint")

@@ -12,7 +12,8 @@ def doctor(
     recover: Annotated[
         bool,
         typer.Option(
-            "--recover", help="Move a write-ahead log that does not replay aside, with a backup."
+            "--recover",
+            help="Put in the place of a store that cannot be read what can; keep a backup.",
         ),
     ] = False,
     store: StoreOption = None,
@@ -21,18 +22,20 @@ def doctor(
     from flows.doctor import AROUND, BESIDE, OUTLINE, Place, mount_table, refuse_under_way
     from report.text import visible
     from store.checks import Unreadable, look_inside
-    from store.checks import recover as set_aside
     from store.db import Store
+    from store.recovery import recover as put_back
 
     place = Place(Store(store_path(store), say=typer.echo), mount_table())
     place.store.must_exist()
     refuse_under_way(place)
     if recover:
-        made = set_aside(place.store)
-        for path in made:
+        done = put_back(place.store)
+        for path in done.kept if done else ():
             typer.echo(visible(f"kept: {path}"))
-        again = "run the last run's command again: it does again what the log alone held"
-        typer.echo(again if made else "nothing to recover: no write-ahead log is in the way")
+        if done:
+            typer.echo(f"lost: {done.lost}; run the last run's command again, it does that again")
+        else:
+            typer.echo("nothing to recover: the store can be read, and its log")
     found = [finding for look in AROUND for finding in look(place)]
     try:
         found += look_inside(place.store)

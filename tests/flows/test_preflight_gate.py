@@ -98,7 +98,7 @@ def test_the_pace_is_of_round_0s_own_answers(tmp_path: Path, tiny_folder: Path) 
     assert read_outlook(run.store, other, 4) is None
 
 
-FORECAST = Forecast("r", 2, 4, 3, 2, 10, 20.0, True, 100, 50, "all", 2, 40, 60, 890)
+FORECAST = Forecast("r", 2, 4, 3, 2, 10, 20.0, True, 100, 50, "all", 2, 40, 60, 1210)
 
 
 def test_the_page_by_hand() -> None:

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from small_history import named
 
 from stages import ids, rows
-from stages.errors import LockedError
+from stages.errors import LockedError, StoreError
 from stages.ids import mint
 from store import checks
-from store.checks import Unreadable, behind, look_inside, recover
+from store.checkpoint import wal_of
+from store.checks import Unreadable, behind, look_inside
 from store.db import Store
+from store.recovery import recover
 from store.transaction import query
 
 PAIRS = re.findall(
@@ -56,6 +58,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "add_event", run_id=mint("r", "one"), round=1, refresh=0, kind="begun", message="begun",
             detail=None,
         )  # fmt: skip
+    store.snapshot().unlink()  # no log is left beside it
     return path
 
 
@@ -236,7 +239,7 @@ os._exit(0)
 def leave_log(store: Store) -> Path:
     """The log of a process that was killed after two commits."""
     subprocess.run([sys.executable, "-c", KILLED, store.path], check=True)
-    wal = checks.wal_of(store)
+    wal = wal_of(store.path)
     assert wal.stat().st_size > 100
     return wal
 
@@ -249,7 +252,7 @@ def events(store: Store) -> int:
 
 def test_a_log_that_replays_is_no_finding_and_is_not_set_aside(sick: Store) -> None:
     leave_log(sick)
-    assert recover(sick) == []
+    assert recover(sick) is None
     assert found(sick) == []
     assert events(sick) == 3
 
@@ -265,7 +268,9 @@ def test_a_log_that_does_not_replay_is_found_and_nothing_is_changed(sick: Store)
     assert "--recover" in raised.value.finding.mend
     assert (sick.path.read_bytes(), wal.read_bytes()) == (before, bytes(torn))
 
-    backup, aside = recover(sick)
+    done = recover(sick)
+    assert done is not None
+    backup, aside = done.kept
     assert (backup.read_bytes(), aside.read_bytes()) == (before, bytes(torn))
     assert backup.name == "store.unrecovered-1.duckdb"
     assert not wal.exists()
@@ -273,21 +278,85 @@ def test_a_log_that_does_not_replay_is_found_and_nothing_is_changed(sick: Store)
     assert events(sick) == 1
 
 
+def test_what_was_committed_before_the_damaged_place_of_the_log_is_kept(sick: Store) -> None:
+    wal = leave_log(sick)
+    torn = bytearray(wal.read_bytes())
+    torn[-1] ^= 0xFF
+    wal.write_bytes(torn)
+    done = recover(sick)
+    assert done is not None and done.lost.startswith("what the log held after its first ")
+    assert events(sick) == 2
+
+
 def test_a_log_that_is_passed_over_is_found_and_set_aside(sick: Store) -> None:
-    wal = checks.wal_of(sick)
+    wal = wal_of(sick.path)
     wal.write_bytes(b"\0" * 5000)
     (last,) = [one for one in look_inside(sick) if one.where == str(wal)]
     assert "passes it over" in last.what
-    assert len(recover(sick)) == 2
+    assert recover(sick) is not None
     assert not wal.exists()
     assert found(sick) == []
 
 
 def test_a_second_recovery_keeps_the_first_backup(sick: Store) -> None:
     for number in (1, 2):
-        checks.wal_of(sick).write_bytes(b"\0" * 5000)
-        backup, _ = recover(sick)
-        assert backup.name == f"store.unrecovered-{number}.duckdb"
+        wal_of(sick.path).write_bytes(b"\0" * 5000)
+        done = recover(sick)
+        assert done is not None and done.kept[0].name == f"store.unrecovered-{number}.duckdb"
+
+
+# ── a file that cannot be read ──────────────────────────────────────────────────────────────
+
+
+def spoil(store: Store) -> bytes:
+    """Overwrite half of the file's first block, as a bad disk does; what is there then."""
+    whole = store.path.read_bytes()
+    store.path.write_bytes(whole[:12288] + os.urandom(131072) + whole[12288 + 131072 :])
+    return store.path.read_bytes()
+
+
+def test_a_torn_file_is_put_back_from_the_copy_with_the_log_and_nothing_is_lost(
+    sick: Store,
+) -> None:
+    sick.snapshot()
+    leave_log(sick)
+    torn = spoil(sick)
+    with pytest.raises(StoreError, match="`starloop doctor` says what can be done"):
+        events(sick)
+    with pytest.raises(Unreadable) as raised:
+        look_inside(sick)
+    assert "--recover` keeps a backup and puts back the readers' copy of" in (
+        raised.value.finding.mend
+    )
+    done = recover(sick)
+    assert done is not None and done.lost == "nothing"
+    assert done.kept[0].read_bytes() == torn
+    assert events(sick) == 3
+    assert found(sick) == []
+
+
+def test_a_torn_file_whose_copy_is_older_than_its_log_loses_what_came_since(sick: Store) -> None:
+    old = sick.snapshot().read_bytes()
+    leave_log(sick)
+    sick.snapshot()
+    leave_log(sick)
+    sick.copy.write_bytes(old)
+    spoil(sick)
+    done = recover(sick)
+    assert done is not None
+    assert done.lost.startswith("what was committed since the readers' copy of ")
+    assert events(sick) == 1
+
+
+def test_a_torn_file_without_a_copy_is_left_as_it_is(sick: Store) -> None:
+    torn = spoil(sick)
+    with pytest.raises(StoreError, match="nothing to recover it from; put back a backup"):
+        recover(sick)
+    assert sick.path.read_bytes() == torn
+    assert [path.name for path in sick.folder.iterdir()] == [sick.path.name]
+
+
+# ── who holds it ────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_store_that_is_held_is_waited_for_and_its_holder_named(sick: Store) -> None:

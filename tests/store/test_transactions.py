@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from stages import ids, rows
 from stages.errors import StoreError
 from stages.rows import Problem, Trajectory, VerdictComponent
-from store.db import Store, scratch
+from store.db import Store
+from store.scratch import scratch
 from store.transaction import Transaction, as_row, table_of
 from store.versions import SCHEMA_VERSION
 
@@ -187,7 +188,8 @@ def test_creating_a_store_that_is_there_keeps_its_rows(store: Store) -> None:
         tx.insert(Problem, [problem(1)])
     store.create()
     assert count(store, "problem") == 1
-    assert [path.name for path in store.folder.iterdir()] == ["store.duckdb"]
+    names = sorted(path.name for path in store.folder.iterdir())
+    assert names == ["store.duckdb", "store.duckdb.wal"]
 
 
 def test_a_file_that_is_not_duckdb_is_refused_in_one_line(tmp_path: Path) -> None:
