@@ -22,7 +22,7 @@ from stages.policies.checkpoint import (
 )
 from stages.rows import Model, Problem, PromptSet
 from stages.samplers.base import Engine
-from stages.tasks import Split, Task
+from stages.tasks import Split, Task, TaskConfig
 from stages.verifiers import VerifierPart
 from store.db import Store
 
@@ -30,11 +30,24 @@ SYNCED = re.compile(r"synced\(every ([0-9]+)\)")
 
 
 class Run:
-    """A run that holds its lock: everything that stays the same from round to round."""
+    """A run that holds its lock: everything that stays the same from round to round.
 
-    def __init__(self, name: str, run_id: Id, config: Config, store: Store, screen: Screen) -> None:
+    `began` is the task as the run began with it (None: as it is now): what step keys hash, so that
+    no key changes where a train file has grown.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run_id: Id,
+        config: Config,
+        store: Store,
+        screen: Screen,
+        began: TaskConfig | None = None,
+    ) -> None:
         self.name, self.run_id, self.config = name, run_id, config
         self.store, self.screen = store, screen
+        self.began = began or config.task
         self.task: Task = config.task.build()
         self.verifier: VerifierPart = config.verifier.build()
         self._engine: tuple[Id, Engine] | None = None

@@ -37,13 +37,19 @@ def base(r: Round) -> None:
 def run_round(r: Round) -> None:
     """Run a round of the run's recipe, or round 0."""
     recipe = RECIPES[r.run.config.recipe] if r.number else base
+
+    def work(r: Round) -> None:
+        if r.number:
+            steps.admit(r)
+        recipe(r)
+
     named = flow(
         name=recipe.__name__,
         flow_run_name=f"{r.run.name} round {r.number}",
         validate_parameters=False,
     )
     try:
-        named(recipe)(r)
+        named(work)(r)
     except httpx.TransportError as error:
         raise LoopError(GONE.format(error)) from error
     except RuntimeError as error:

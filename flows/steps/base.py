@@ -54,10 +54,15 @@ def judge(
 
 
 def usable_problems(r: Round, split: Split) -> list[Problem]:
-    """A split's problems without those that round 0 left out."""
+    """A split's problems that the run has admitted; all that are not left out, where it has none.
+
+    What a file has gained since the round began is not among them.
+    """
     with r.run.store.transaction() as tx:
         gone = {row["problem_id"] for row in tx.ask("left_out_problems", run_id=r.run.run_id)}
-    return [p for p in r.run.task.problems(split) if p.problem_id not in gone]
+        known = {row["id"] for row in tx.ask("registered_problems", run_id=r.run.run_id)}
+    problems = [p for p in r.run.task.problems(split) if p.problem_id not in gone]
+    return [p for p in problems if not known or p.problem_id in known]
 
 
 @dataclass(frozen=True, slots=True)

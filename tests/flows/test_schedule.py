@@ -196,6 +196,8 @@ def end(process: "subprocess.Popen[Any]") -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 @pytest.fixture(scope="module")
