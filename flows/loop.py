@@ -19,6 +19,7 @@ from flows.notify import notify
 from flows.retention import retain
 from flows.screen import Screen
 from flows.server import prefect_server
+from flows.starts import starts_warning
 from report.live import LiveTable
 from report.rounds import header
 from stages import ids
@@ -58,6 +59,10 @@ def run_rounds(
         quiet_libraries()
         run = Run(name, run_id, config, store, screen, _task_of(store, name))
         screen.say(header(config))
+        asked = config.generate.problems.per_round
+        problems = len(run.task.problems("train")) if asked == "all" else asked
+        if (warning := starts_warning(name, config, store, problems)) is not None:
+            screen.say(warning)
         try:
             _work(run, _base(run), done, target, table)
         finally:
