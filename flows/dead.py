@@ -19,7 +19,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterState,
     FlowRunFilterStateType,
 )
-from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.objects import State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import Crashed
 
@@ -60,5 +60,7 @@ def _mark(deployment_id: UUID, own: UUID | None) -> None:
         )
         firings = [run for run in others if run.state and run.state.is_running()]
         for run in [*rounds, *firings]:
-            state = Crashed(message="Its process is gone; the next firing finishes the round.")
+            state: State[None] = Crashed(
+                message="Its process is gone; the next firing finishes the round."
+            )
             client.set_flow_run_state(run.id, state, force=True)

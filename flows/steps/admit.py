@@ -7,7 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
-from flows.steps.base import step, training_prompts, usable_problems, verifier_id
+from flows.steps.base import (
+    Admitted,
+    admitted,
+    step,
+    training_prompts,
+    usable_problems,
+    verifier_id,
+)
 from report.overlaps import overlap_lines
 from stages import ids
 from stages.admit import contaminated, refusals, refused, repeated, unread
@@ -31,44 +38,31 @@ def admit(r: Round) -> Done | None:
     Round 0 decides on all that the task has, a later round on those that are new to the run. A
     round keeps the problems that it began with: what its file gains meanwhile waits for the next.
     """
-    if r.number and _has_begun(r):
-        return None
-    known = _registered(r) if r.number else set()
-    new = {p.problem_id: p for s in SPLITS for p in r.run.task.problems(s)
-           if p.problem_id not in known}  # fmt: skip
-    done = _decide(r, new, known) if new or not r.number else None
-    if r.number:
-        _begin(r)
-    return done
-
-
-def _has_begun(r: Round) -> bool:
-    """Whether the round has begun; ConfigError where its problems stand in another order now."""
+    problems = [p for split in SPLITS for p in r.run.task.problems(split)]
+    if not r.number:
+        return _decide(r, {p.problem_id: p for p in problems}, set())
     with r.run.store.transaction() as tx:
-        (found,) = tx.ask("round_begun", run_id=r.run.run_id, round=r.number)
-    if found["detail"] and json.loads(found["detail"])["problems"] != _order(r):
+        (noted,) = tx.ask("round_begun", run_id=r.run.run_id, round=r.number)
+        before = admitted(tx, r.run.run_id)
+    if noted["detail"] and json.loads(noted["detail"])["problems"] != _order(r, before):
         raise ConfigError(
             f"task: the train problems of round {r.number} stand in another order than when it "
             "began: put the file's rows back in their order, new ones may stand anywhere"
         )
-    return bool(found["begun"])
-
-
-def _order(r: Round) -> str:
-    return ids.hash_ids([problem.problem_id for problem in usable_problems(r, "train")])
-
-
-def _begin(r: Round) -> None:
-    """Note that the round has begun, and with which problems."""
-    detail = canonical({"problems": _order(r)})
+    if noted["begun"]:
+        return None
+    new = {p.problem_id: p for p in problems if p.problem_id not in before.known}
+    done = _decide(r, new, before.known) if new else None
     with r.run.store.transaction() as tx:
+        detail = canonical({"problems": _order(r, admitted(tx, r.run.run_id))})
         message = f"round {r.number} begins"
         tx.append("add_event", **r.place, kind="round_begun", message=message, detail=detail)
+    return done
 
 
-def _registered(r: Round) -> set[Id]:
-    with r.run.store.transaction() as tx:
-        return {row["id"] for row in tx.ask("registered_problems", run_id=r.run.run_id)}
+def _order(r: Round, found: Admitted) -> str:
+    """The hash of the train problems that the round uses, in their order."""
+    return ids.hash_ids([p.problem_id for p in found.of(r.run.task.problems("train"))])
 
 
 def _decide(r: Round, new: Mapping[Id, Problem], known: Collection[Id]) -> Done:
