@@ -26,7 +26,7 @@ from flows.firing import carry_on, new_problems
 from flows.fork import Fork
 from flows.screen import Screen
 from stages import shards
-from stages.errors import ConfigError, LoopError
+from stages.errors import ConfigError
 from stages.imports.files import file_hash
 from stages.tasks import addition
 from store.db import Store
@@ -161,6 +161,7 @@ def test_a_grown_file_is_admitted_by_the_next_round_and_recorded(files: Files) -
     assert files.ask("select count(*) from event where kind = 'grown'") == [(1,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 24], ids=["before", "after"])
 def test_a_round_that_was_cut_is_as_if_the_file_had_not_grown(
     files: Files, tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, place: int
@@ -263,6 +264,7 @@ def test_another_change_beside_the_growth_is_refused(files: Files) -> None:
         files.run(1, "seed=1")
 
 
+@pytest.mark.slow
 def test_a_cut_round_whose_rows_were_put_in_another_order_is_refused(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +294,7 @@ def test_a_fork_admits_what_its_file_has_more(files: Files) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_run_that_wrote_down_no_problems_does_so_in_its_next_round(files: Files) -> None:
     """As runs of old stores: until then, their file may not grow."""
     files.run(1)
@@ -351,11 +354,3 @@ def test_a_run_that_is_killed_in_generate_goes_on_with_the_problems_that_it_bega
     ended = starloop("run", TRY, *given, "--store", files.store.path)
     assert (ended.code, ended.err) == (0, "")
     assert facts(files.store.path) == facts(calm.store.path)
-
-
-def test_a_trainer_that_is_not_there_is_refused_before_anything_is_sampled(files: Files) -> None:
-    command = "update.updater={type: command, command: [no-such-trainer, '{data}', '{out}']}"
-    with pytest.raises(LoopError, match="command: 'no-such-trainer' is not found") as refused:
-        files.run(1, command)
-    assert refused.value.exit_code == 2
-    assert not files.store.path.exists()
