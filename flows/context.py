@@ -3,6 +3,7 @@
 
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,8 @@ from stages.policies.checkpoint import (
 )
 from stages.rows import Model, Problem, PromptSet
 from stages.samplers.base import Engine
-from stages.tasks import Split, Task
+from stages.settings import canonical
+from stages.tasks import Split, Task, TaskConfig
 from stages.verifiers import VerifierPart
 from store.db import Store
 
@@ -30,11 +32,24 @@ SYNCED = re.compile(r"synced\(every ([0-9]+)\)")
 
 
 class Run:
-    """A run that holds its lock: everything that stays the same from round to round."""
+    """A run that holds its lock: everything that stays the same from round to round.
 
-    def __init__(self, name: str, run_id: Id, config: Config, store: Store, screen: Screen) -> None:
+    `began` is the task as the run began with it (None: as it is now): what step keys hash, so that
+    no key changes where a train file has grown.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run_id: Id,
+        config: Config,
+        store: Store,
+        screen: Screen,
+        began: TaskConfig | None = None,
+    ) -> None:
         self.name, self.run_id, self.config = name, run_id, config
         self.store, self.screen = store, screen
+        self.began = began or config.task
         self.task: Task = config.task.build()
         self.verifier: VerifierPart = config.verifier.build()
         self._engine: tuple[Id, Engine] | None = None
@@ -131,8 +146,23 @@ class Run:
         """The sampler with a model loaded; the last one stays loaded."""
         if self._engine is None or self._engine[0] != model_id:
             self.close()
+            begun = time.monotonic()
             self._engine = (model_id, self.config.sampler.build(self.checkpoint(model_id)))
+            if self.config.sampler.starts_process:
+                self._note_start(time.monotonic() - begun)
         return self._engine[1]
+
+    def _note_start(self, seconds: float) -> None:
+        with self.store.transaction() as tx:
+            tx.append(
+                "add_event",
+                run_id=self.run_id,
+                round=None,
+                refresh=None,
+                kind="engine_started",
+                message=f"the sampler's engine started in {seconds:.1f} s",
+                detail=canonical({"seconds": seconds}),
+            )
 
     def close(self) -> None:
         """End the sampler that is loaded, if one is."""

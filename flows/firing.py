@@ -11,17 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from uuid import UUID
 
 from prefect import flow, get_run_logger
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
-from prefect.runtime import deployment
+from prefect.runtime import deployment, flow_run
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Cancelled, Completed, Failed
 from rich.console import Console
 
 from configs.load import load
 from configs.schema import Config
+from flows.dead import mark_dead
 from flows.environment import settle
 from flows.fork import whole_rounds
 from flows.screen import Screen
@@ -108,7 +110,7 @@ def starloop(
     `config` is a YAML file, `overrides` are key=value; relative paths start at `folder`, else at
     the folder that the worker starts in. With `on_new_problems` a firing works only if the task
     has train problems that the run has not sampled. A firing that finds the run or the store held
-    by another process is cancelled.
+    by another process is cancelled. One that was killed is marked as crashed by the next one.
     """
     from flows.commands.common import check_name, store_path
 
@@ -128,6 +130,8 @@ def starloop(
     except LoopError as error:
         log.error(str(error))
         return Failed(message=str(error))
+    if deployment.id:
+        mark_dead(UUID(deployment.id), path.parent / run, run, UUID(flow_run.id))
     log.info(said)
     return Completed(message=said)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from configs.schema import Config
 from flows.fork import Fork
+from flows.starts import starts_warning
 from report.forecast import Forecast
 from stages.errors import StoreError
 from stages.evaluate import held_out
@@ -59,6 +60,7 @@ def forecast(name: str, config: Config, store: Store, fork: Fork | None = None) 
         if weights is None
         else _training(config, to_go, weights, answers + hinted),
         free_bytes=shutil.disk_usage(_nearest(store.folder)).free,
+        starts=starts_warning(name, config, store, problems),
     )
 
 

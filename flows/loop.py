@@ -13,11 +13,13 @@ from flows.alarms import heed, refuse_stopped
 from flows.context import Round, Run
 from flows.environment import quiet_libraries
 from flows.fork import Fork, check_same, source_of, take_over, whole_rounds
+from flows.growth import growth
 from flows.lock import run_lock, sweep, sweep_work
 from flows.notify import notify
 from flows.retention import retain
 from flows.screen import Screen
 from flows.server import prefect_server
+from flows.starts import starts_warning
 from report.live import LiveTable
 from report.rounds import header
 from stages import ids
@@ -25,6 +27,7 @@ from stages.errors import ConfigError, StoreError
 from stages.ids import Id
 from stages.policies.checkpoint import model_id_of
 from stages.settings import canonical, identity
+from stages.tasks import TaskConfig
 from store.db import Store
 from store.manifest import manifest
 from store.transaction import Transaction
@@ -40,6 +43,7 @@ def run_rounds(
 ) -> None:
     """Begin or go on with a run until `config.rounds` rounds are done, or `until` that one is."""
     config.policy.build().check()
+    config.update.updater.check()
     with run_lock(store.folder / name, name):
         sweep(store)
         store.create()
@@ -53,12 +57,23 @@ def run_rounds(
             table.show()
             return
         quiet_libraries()
-        run = Run(name, run_id, config, store, screen)
+        run = Run(name, run_id, config, store, screen, _task_of(store, name))
         screen.say(header(config))
+        asked = config.generate.problems.per_round
+        problems = len(run.task.problems("train")) if asked == "all" else asked
+        if (warning := starts_warning(name, config, store, problems)) is not None:
+            screen.say(warning)
         try:
             _work(run, _base(run), done, target, table)
         finally:
             run.close()
+
+
+def _task_of(store: Store, name: str) -> TaskConfig:
+    """The task as the run began with it."""
+    with store.transaction() as tx:
+        (row,) = tx.ask("run_by_name", name=name)
+    return check(json.loads(row["config"])).task
 
 
 def _base(run: Run) -> Id:
@@ -142,7 +157,7 @@ def _begin_or_go_on(
         return run_id, last
     if found[0]["recipe"] == "import":
         raise ConfigError(f"--name: {name} is an import in this store: give another --name")
-    _take_over_changes(name, config, found[0], store)
+    _take_over_changes(name, config, found[0], store, screen)
     if last is not None and last >= config.rounds:
         asked = f", {config.rounds} asked for" if last > config.rounds else ""
         screen.say(
@@ -174,22 +189,35 @@ def _begin(tx: Transaction, name: str, run_id: Id, config: Config, fork: Fork | 
         take_over(tx, run_id, source, fork)
 
 
-def _take_over_changes(name: str, config: Config, found: dict[str, Any], store: Store) -> None:
-    """Refuse a change of what is computed; record a change of how."""
+def _take_over_changes(
+    name: str, config: Config, found: dict[str, Any], store: Store, screen: Screen
+) -> None:
+    """Refuse a change of what is computed, but for a grown train file; record what changed."""
+    run_id = found["run_id"]
     with store.transaction() as tx:
-        (last,) = tx.ask("newest_config", run_id=found["run_id"])
+        (last,) = tx.ask("newest_config", run_id=run_id)
         names = {row["name"] for row in tx.ask("run_list")}
     changed, operational = differences(check(json.loads(last["config"])), config)
-    if changed:
+    grown = growth(store, run_id, changed, config)
+    if changed and (grown is None or grown.fault):
         free = next(f"{name}-{n}" for n in count(2) if f"{name}-{n}" not in names)
+        fault = f"; a train file may gain problems, but {grown.fault}" if grown else ""
         raise ConfigError(
-            f"run {name} was made with another config ({'; '.join(changed)}): use that config, or "
-            f"start a run of its own with --name {free} (and --fork {name}@ROUND to go on from "
-            "one of its rounds)"
+            f"run {name} was made with another config ({'; '.join(changed)}{fault}): use that "
+            f"config, or start a run of its own with --name {free} (and --fork {name}@ROUND to go "
+            "on from one of its rounds)"
         )
-    if operational:
+    if not changed and not operational:
+        return
+    with store.transaction() as tx:
+        if grown:
+            message = f"the train file gained {grown.problems} problems"
+            detail = canonical({"problems": grown.problems, "changed": changed})
+            _write_event(tx, run_id, "grown", f"{message} ({'; '.join(changed)})", detail)
+            screen.say(f"{message}: the next round that begins admits them")
         resolved = canonical(config.model_dump(mode="json"))
-        _event(store, found["run_id"], "config_changed", "; ".join(operational), resolved)
+        said = "; ".join([*changed, *operational])
+        _write_event(tx, run_id, "config_changed", said, resolved)
 
 
 def _model_of_round(run: Run, number: int) -> Id:

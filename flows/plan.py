@@ -14,6 +14,7 @@ from prefect.types.entrypoint import EntrypointType
 from configs.load import load
 from flows.firing import standing, starloop
 from stages.errors import ConfigError
+from stages.tasks import jsonl
 from store.db import Store
 
 ONE_AT_A_TIME = ConcurrencyLimitConfig(
@@ -39,6 +40,11 @@ class Plan:
     def full_name(self) -> str:
         """The deployment's name in Prefect."""
         return f"{starloop.name}/{self.name}"
+
+    @property
+    def folder(self) -> Path:
+        """The run's own files."""
+        return self.store.parent / self.name
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -76,6 +82,17 @@ class Plan:
         return (
             f"run {self.name} is carried on by {rounds} at each firing{until}{new}; "
             f"cron {self.cron!r} in {self.timezone}"
+        )
+
+    @property
+    def caution(self) -> str | None:
+        """What keeps new problems from coming, None where nothing does."""
+        task = load(self.config, self.overrides).task
+        if not (self.on_new_problems and isinstance(task, jsonl.Config) and task.cuts_dev):
+            return None
+        return (
+            "warning: dev is cut from the train file (task.split), so the file may gain no problem "
+            "under the run: name dev data of its own, task.files.dev=FILE"
         )
 
     @property

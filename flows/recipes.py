@@ -34,16 +34,24 @@ def base(r: Round) -> None:
     steps.evaluate(r)
 
 
+def work(r: Round) -> None:
+    """Do a round of the run's recipe, or round 0."""
+    if r.number:
+        steps.admit(r)
+        RECIPES[r.run.config.recipe](r)
+    else:
+        base(r)
+
+
 def run_round(r: Round) -> None:
-    """Run a round of the run's recipe, or round 0."""
-    recipe = RECIPES[r.run.config.recipe] if r.number else base
+    """Do a round as a Prefect flow, named after the recipe."""
     named = flow(
-        name=recipe.__name__,
+        name=r.run.config.recipe if r.number else "base",
         flow_run_name=f"{r.run.name} round {r.number}",
         validate_parameters=False,
     )
     try:
-        named(recipe)(r)
+        named(work)(r)
     except httpx.TransportError as error:
         raise LoopError(GONE.format(error)) from error
     except RuntimeError as error:

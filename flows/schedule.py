@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -37,6 +38,7 @@ from prefect.settings import (
     temporary_settings,
 )
 
+from flows.dead import mark_dead
 from flows.firing import starloop
 from flows.plan import Plan, check
 from flows.server import prefect_server
@@ -91,6 +93,8 @@ def _check_owner(plan: Plan) -> None:
 def deploy(plan: Plan, pool: str, say: Say) -> None:
     """Register the schedule on a work pool, whose workers run its firings from this checkout."""
     check(plan)
+    if plan.caution:
+        say(plan.caution)
     check_server()
     _check_owner(plan)
     with get_client(sync_client=True) as client:
@@ -106,7 +110,8 @@ def deploy(plan: Plan, pool: str, say: Say) -> None:
         )
     deployment = RunnerDeployment.from_flow(starloop, **plan.terms)
     deployment.storage = LocalStorage(str(ROOT))
-    deployment.apply(work_pool_name=pool)
+    made = cast("UUID", deployment.apply(work_pool_name=pool))
+    mark_dead(made, plan.folder, plan.name)
     say(f"deployed to work pool {pool} as {plan.full_name}: {plan.says}")
     if not online:
         say(
@@ -120,6 +125,8 @@ def serve(plan: Plan, say: Say) -> None:
     """Serve the schedule until its last round or Ctrl-C, on a server of its own if none is set."""
     check(plan)
     say(plan.says)
+    if plan.caution:
+        say(plan.caution)
     if not os.environ.get("PREFECT_API_URL"):
         say("starting Prefect's server (some seconds, longer the first time)")
     with prefect_server(plan.store.parent / ".prefect", schedules=True):
@@ -144,6 +151,7 @@ async def _serve(plan: Plan, say: Say) -> bool:
     """Whether the schedule came to its last round."""
     runner = Runner(name=plan.name, query_seconds=POLL_S, limit=None)
     deployment_id = await runner.aadd_flow(starloop, **plan.terms)
+    await asyncio.to_thread(mark_dead, deployment_id, plan.folder, plan.name)
     watching = asyncio.create_task(_watch(plan, deployment_id, runner, say))
     try:
         await runner.start()

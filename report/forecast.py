@@ -11,7 +11,10 @@ LOG = 2  # bytes in the log for each byte that rows take in the file, measured o
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a run has still to do, and the bytes that it will take; None where not known."""
+    """What a run has still to do, and the bytes that it will take; None where not known.
+
+    `starts` is what is to be said of engine starts, None where nothing is.
+    """
 
     run: str
     rounds: int
@@ -28,6 +31,7 @@ class Forecast:
     checkpoint_bytes: int | None
     training_bytes: int | None
     free_bytes: int
+    starts: str | None = None
 
     @property
     def grown(self) -> float:
@@ -48,7 +52,7 @@ class Forecast:
 
 
 def forecast_page(f: Forecast) -> str:
-    """The forecast; its last line is a warning where the disk has too little room."""
+    """The forecast; its last lines are warnings: of engine starts, and of too little room."""
     kinds = f"{f.answers:,} answers, up to {f.hinted:,} with a hint, {f.held_out:,} held out"
     how = "as in this store" if f.measured else "a rule of thumb: 280 and 8 a token, at most"
     store = f"{size(f.grown)} at the end ({f.per_trajectory:,.0f} bytes a trajectory, {how})"
@@ -70,6 +74,8 @@ def forecast_page(f: Forecast) -> str:
         f"  disk          {size(f.needed)} needed{' without the checkpoints' * (known is None)}, "
         f"{size(f.free_bytes)} free",
     ]
+    if f.starts is not None:
+        lines.append(f.starts)
     if f.needed > f.free_bytes:
         lines.append(
             f"warning: {size(f.needed - f.free_bytes)} are missing: make room, keep fewer "

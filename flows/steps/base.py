@@ -15,6 +15,7 @@ from stages.prompts import settings_of, with_room, write_prompts
 from stages.rows import Problem, ProblemDecision, Prompt, Trajectory, Verdict, VerdictComponent
 from stages.tasks import Split
 from stages.verify import hold_unjudged, verifier_row, verify
+from store.transaction import Transaction
 
 Step = TypeVar("Step", bound=Callable[..., Any])
 
@@ -53,11 +54,31 @@ def judge(
     return verdicts, components
 
 
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The problems that a run has decided on, and those of them that it must not use."""
+
+    known: set[Id]
+    left_out: set[Id]
+
+    def of(self, problems: Sequence[Problem]) -> list[Problem]:
+        """Those of the problems that may be used; a run of an old store knows none of them."""
+        usable = [p for p in problems if p.problem_id not in self.left_out]
+        return [p for p in usable if not self.known or p.problem_id in self.known]
+
+
+def admitted(tx: Transaction, run_id: Id) -> Admitted:
+    """What a run has decided on so far."""
+    known = tx.ask("registered_problems", run_id=run_id)
+    gone = tx.ask("left_out_problems", run_id=run_id)
+    return Admitted({row["id"] for row in known}, {row["problem_id"] for row in gone})
+
+
 def usable_problems(r: Round, split: Split) -> list[Problem]:
-    """A split's problems without those that round 0 left out."""
+    """A split's problems that the run has admitted: none that a file has gained since."""
     with r.run.store.transaction() as tx:
-        gone = {row["problem_id"] for row in tx.ask("left_out_problems", run_id=r.run.run_id)}
-    return [p for p in r.run.task.problems(split) if p.problem_id not in gone]
+        found = admitted(tx, r.run.run_id)
+    return found.of(r.run.task.problems(split))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def evaluate(r: Round) -> Done:
         "evaluate",
         2,
         [model, verifier_id(r), r.run.prompts.prompt_set_id, config.seed, r.number],
-        canonical([identity(config.evaluate), identity(config.task), identity(config.sampler)]),
+        canonical([identity(config.evaluate), identity(r.run.began), identity(config.sampler)]),
     )
     return once(r, "evaluate", key, lambda space: _make(r, space, model))
 

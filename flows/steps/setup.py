@@ -31,7 +31,7 @@ def setup(r: Round) -> Done:
         "setup",
         1,
         [r.base, verifier_id(r), r.run.prompts.prompt_set_id],
-        identity_json(r.run.config.task),
+        identity_json(r.run.began),
     )
     return once(r, "setup", key, lambda space: _make(r, space))
 

@@ -96,6 +96,11 @@ class SamplerSettings(Settings):
         """Whether its answers come from a policy's weights."""
         return True
 
+    @property
+    def starts_process(self) -> bool:
+        """Whether each policy that it samples with is loaded by a process of its own."""
+        return False
+
 
 def passed_through(given: dict[str, Any], owned: Mapping[str, str]) -> dict[str, Any]:
     """Arguments that go to an engine as they are: JSON, and none of those that we own."""

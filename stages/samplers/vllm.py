@@ -82,6 +82,10 @@ class Config(SamplerSettings):
         return None
 
     @property
+    def starts_process(self) -> bool:
+        return True
+
+    @property
     def interpreter(self) -> Path:
         """The python that runs vLLM; ConfigError where there is none."""
         named = self.python or os.environ.get("STARLOOP_VLLM_PYTHON")

@@ -37,7 +37,10 @@ class Files(Settings):
 
 
 class Hashes(Settings):
-    """SHA-256 of each file; taken from the files where left out."""
+    """SHA-256 of each file; taken from the files where left out.
+
+    They are identity, but for a train file that gains problems: a run goes on with it.
+    """
 
     train: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
     dev: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
@@ -114,6 +117,15 @@ class Config(Settings):
             )
         return self
 
+    def has(self, split: Split) -> bool:
+        """Whether the split has data of its own."""
+        return bool(getattr(self.files if self.hub is None else self.hub.splits, split))
+
+    @property
+    def cuts_dev(self) -> bool:
+        """Whether dev is a share of train, another one when train grows."""
+        return bool(self.split.dev) and not self.has("dev")
+
     def build(self) -> Task:
         return Jsonl(self)
 
@@ -164,15 +176,11 @@ class Jsonl:
             every[split], bad = self._read(split)
             out += bad
         kept, repeated = once(every)
-        if self._config.split.dev and not self._has("dev"):
+        if self._config.cuts_dev:
             kept["train"], kept["dev"] = cut_dev(kept["train"], self._config.split)
         for split in SPLITS:
             kept[split] = kept[split][: getattr(self._config.limit, split)]
         return kept, [*out, *repeated]
-
-    def _has(self, split: Split) -> bool:
-        hub = self._config.hub
-        return bool(getattr(self._config.files if hub is None else hub.splits, split))
 
     def _source(self, split: Split) -> tuple[str, Rows]:
         """The name of a split's data in messages, and its rows."""
@@ -185,7 +193,7 @@ class Jsonl:
         return sayable(path), rows_of(path, field)
 
     def _read(self, split: Split) -> tuple[list[Candidate], list[LeftOut]]:
-        if not self._has(split):
+        if not self._config.has(split):
             return [], []
         name, source = self._source(split)
         hub = self._config.hub

@@ -36,6 +36,9 @@ class UpdaterSettings(Settings):
         """Number format (`auto` included) and device."""
         return "float32", "cpu"
 
+    def check(self) -> None:
+        """Refuse what cannot train, before a round is spent on it: ConfigError."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

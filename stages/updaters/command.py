@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from stages.errors import UpdaterError
+from stages.errors import ConfigError, UpdaterError
 from stages.policies.checkpoint import copy_tokenizer
 from stages.settings import operational
 from stages.updaters.base import (
@@ -32,7 +32,7 @@ from stages.updaters.base import (
     check_any,
 )
 from stages.updaters.command_files import Format, Metrics, fault, take, visits, write_rows
-from stages.updaters.command_process import run, said
+from stages.updaters.command_process import missing, run, said
 from stages.updaters.training import last_loss
 
 PLACES = ("data", "start", "reference", "out", "work", "steps", "seed")
@@ -90,6 +90,11 @@ class Config(UpdaterSettings):
     @property
     def precision(self) -> tuple[str, str]:
         return "auto", accelerator()
+
+    def check(self) -> None:
+        program = self.command[0]
+        if not NAMED.search(program) and (fault := missing(program)):
+            raise ConfigError(fault)
 
     def build(self) -> Updater:
         return Command(self)

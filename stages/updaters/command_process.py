@@ -18,6 +18,16 @@ LOG_LINES = 4
 EVERY_S = 0.2
 
 
+def missing(program: str) -> str | None:
+    """What is to be said of a program that is not there, None of one that is."""
+    if shutil.which(program) is not None:
+        return None
+    return (
+        f"update.updater.command: {program!r} is not found: give a program on the PATH, or the "
+        "path of one"
+    )
+
+
 def run(
     arguments: Sequence[str], log: Path, timeout_s: float | None, watch: Callable[[], None]
 ) -> None:
@@ -25,11 +35,8 @@ def run(
 
     The group is ended with us, however that happens: by an error here, Ctrl-C or a kill.
     """
-    if shutil.which(arguments[0]) is None:
-        raise UpdaterError(
-            f"update.updater.command: {arguments[0]!r} is not found: give a program on the PATH, "
-            "or the path of one"
-        )
+    if fault := missing(arguments[0]):
+        raise UpdaterError(fault)
     pipe, ours = os.pipe()
     try:
         with log.open("ab") as file:

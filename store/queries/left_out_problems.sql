@@ -1,4 +1,4 @@
--- Problems that a run must not use: what its round 0 left out of the problems it had read.
+-- Problems that a run must not use: what it left out of the problems it had read.
 select distinct d.problem_id
 from step_run s join problem_decision d using (step_key)
 where s.run_id = $run_id and s.step = 'admit' and not d.kept

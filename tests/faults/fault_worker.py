@@ -75,11 +75,6 @@ def limit(place: str) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (LIMITS[place], LIMITS[place]))
 
 
-def run_round(r: Round) -> None:
-    """A round of the recipe, without a flow around it."""
-    (recipes.RECIPES[r.run.config.recipe] if r.number else recipes.base)(r)
-
-
 def without_prefect() -> None:
     """Let `flows.loop` run the bare steps, and tell when a commit begins."""
     for name in STEPS:
@@ -93,7 +88,7 @@ def without_prefect() -> None:
     vars(commit)["_commit"] = told
     vars(loop)["prefect_server"] = lambda home: nullcontext()
     vars(loop)["quiet_libraries"] = lambda: None
-    vars(recipes)["run_round"] = run_round
+    vars(recipes)["run_round"] = recipes.work  # without a flow around it
 
 
 def slow_down(seconds: float) -> None:

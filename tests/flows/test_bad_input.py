@@ -214,3 +214,13 @@ def test_a_name_that_would_stand_in_the_stores_way_is_refused(
     ended = command("run", TRY, "--name", name, "--store", tmp_path / "store.duckdb")
     assert (ended.code, list(tmp_path.iterdir())) == (2, [])
     assert f"--name: '{name}' is not allowed" in ended.err
+
+
+def test_a_trainer_that_is_not_there_is_refused_before_anything_is_sampled(
+    command: Command, tmp_path: Path
+) -> None:
+    updater = "update.updater={type: command, command: [no-such-trainer, '{data}', '{out}']}"
+    ended = command("run", TRY, updater, "--store", tmp_path / "runs" / "store.duckdb")
+    assert (ended.code, ended.out, len(ended.err.splitlines())) == (2, "", 1)
+    assert "update.updater.command: 'no-such-trainer' is not found: give a program" in ended.err
+    assert not (tmp_path / "runs" / "store.duckdb").exists()

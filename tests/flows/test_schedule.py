@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,19 +144,26 @@ class Server:
             "PREFECT_API_URL": self.api,
             "PREFECT_HOME": str(self.home),
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "PREFECT_WORKER_QUERY_SECONDS": "2",
+            "PREFECT_WORKER_QUERY_SECONDS": "1",
+            "PREFECT_SERVER_SERVICES_REPOSSESSOR_LOOP_SECONDS": "1",
             "DO_NOT_TRACK": "1",
         }
 
-    def post(self, path: str, **values: Any) -> Any:
-        reply = httpx.post(f"{self.api}/{path}", json=values, timeout=30)
+    def ask(self, method: str, path: str, **values: Any) -> Any:
+        """The server's answer; one that is busy (503) is asked again, as Prefect's client does."""
+        for _ in range(30):
+            reply = httpx.request(method, f"{self.api}/{path}", timeout=30, **values)
+            if reply.status_code != 503:
+                break
+            time.sleep(1)
         reply.raise_for_status()
-        return reply.json()
+        return reply.json() if reply.content else None
+
+    def post(self, path: str, **values: Any) -> Any:
+        return self.ask("POST", path, json=values)
 
     def get(self, path: str) -> Any:
-        reply = httpx.get(f"{self.api}/{path}", timeout=30)
-        reply.raise_for_status()
-        return reply.json()
+        return self.ask("GET", path)
 
     def fire(self, name: str, **parameters: Any) -> str:
         """A firing of a run's deployment, now; its id."""
@@ -169,16 +177,18 @@ class Server:
 
     def end_of(self, firing: str) -> tuple[str, str]:
         """How a firing ended: its state's type and message."""
-        wait(lambda: self.state(firing)["type"] in FINAL, f"firing {firing} does not end")
+        wait(
+            lambda: self.state(firing)["type"] in FINAL, f"firing {firing} does not end", every=0.5
+        )
         state = self.state(firing)
         return state["type"], state["message"] or ""
 
 
-def wait(holds: Any, otherwise: str, seconds: float = 120.0) -> None:
+def wait(holds: Any, otherwise: str, seconds: float = 180.0, every: float = 0.05) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, otherwise
-        time.sleep(0.05)
+        time.sleep(every)
 
 
 def prefect(server: Server, *arguments: str) -> list[str]:
@@ -196,6 +206,8 @@ def end(process: "subprocess.Popen[Any]") -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 @pytest.fixture(scope="module")
@@ -228,26 +240,30 @@ def answers(server: Server) -> bool:
         return False
 
 
-@pytest.fixture(scope="module")
-def worker(server: Server) -> Iterator[None]:
-    """A process worker of the pool, started in a folder that is no checkout."""
+def start_worker(server: Server, pool: str) -> "subprocess.Popen[bytes]":
+    """A process worker of a pool, started in a folder that is no checkout."""
     folder = server.home / "elsewhere"
-    folder.mkdir()
-    with (server.home / "worker.log").open("wb") as log:
-        process = subprocess.Popen(
-            prefect(server, "worker", "start", "--pool", POOL, "--type", "process"),
+    folder.mkdir(exist_ok=True)
+    with (server.home / "worker.log").open("ab") as log:
+        return subprocess.Popen(
+            prefect(server, "worker", "start", "--pool", pool, "--type", "process"),
             stdout=log,
             stderr=log,
             cwd=folder,
             env=clean_environment(**server.environment),
             start_new_session=True,
         )
+
+
+@pytest.fixture(scope="module")
+def worker(server: Server) -> Iterator[None]:
+    process = start_worker(server, POOL)
     yield
     end(process)
 
 
-def deploy(server: Server, store: Path, name: str, *options: object) -> None:
-    given = ["--pool", POOL, "--cron", NIGHTLY, "--name", name, "--store", store]
+def deploy(server: Server, store: Path, name: str, *options: object, pool: str = POOL) -> None:
+    given = ["--pool", pool, "--cron", NIGHTLY, "--name", name, "--store", store]
     ended = starloop("deploy", TRY, *given, *options, **server.environment)
     assert ended.code == 0, ended.err
     assert f"as starloop/{name}: run {name} is carried on by 1 round at each firing" in ended.out
@@ -307,6 +323,7 @@ def test_firings_do_each_round_once_though_one_is_killed_in_mid_round(
 
     assert server.end_of(server.fire("try")) == ("COMPLETED", "round 2 of run try is done")
     assert rounds_done(store, "try") == [0, 1, 2]
+    assert running(server, killed) == []  # the round that was cut is not shown as running
     assert models(store) == models(finished)
     assert server.end_of(server.fire("try")) == ("COMPLETED", "round 3 of run try is done")
     assert rounds_done(store, "try") == [0, 1, 2, 3]
@@ -318,13 +335,90 @@ def test_firings_do_each_round_once_though_one_is_killed_in_mid_round(
     assert sampled == [(1, 60), (2, 60), (3, 60)]
 
 
+def is_running(server: Server, firing: str) -> bool:
+    return bool(server.state(firing)["type"] == "RUNNING")
+
+
+def running(server: Server, firing: str) -> list[str]:
+    """The rounds of a firing that Prefect shows as running."""
+    runs = {"parent_flow_run_id": {"any_": [firing]}, "state": {"type": {"any_": ["RUNNING"]}}}
+    return [run["name"] for run in server.post("flow_runs/filter", flow_runs=runs)]
+
+
+@dataclass(frozen=True)
+class Killed:
+    """A run whose firing was killed in round 1 with its worker; another worker is there now."""
+
+    server: Server
+    store: Path
+    name: str
+    firing: str
+
+    def fire(self) -> tuple[str, str]:
+        """How another firing ends."""
+        return self.server.end_of(self.server.fire(self.name))
+
+    def slots(self) -> int:
+        """How many firings Prefect counts as being at work."""
+        made = self.server.get(f"deployments/name/starloop/{self.name}")
+        return int(made["global_concurrency_limit"]["active_slots"])
+
+
+@pytest.fixture
+def killed(server: Server, tmp_path: Path) -> Iterator[Killed]:
+    name = f"gone-{tmp_path.name.strip('_0')[-4:]}"
+    server.post("work_pools/", name=name, type="process")
+    store = tmp_path / "runs" / "store.duckdb"
+    first = start_worker(server, name)
+    try:
+        deploy(server, store, name, pool=name)
+        firing = server.fire(name)
+        wait(lambda: is_at_work(store, name, 1), "round 1 shows no sign of work")
+        at_work = int((store.parent / name / "lock").read_text())
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    with suppress(ProcessLookupError):
+        os.kill(at_work, signal.SIGKILL)
+    second = start_worker(server, name)
+    yield Killed(server, store, name, firing)
+    end(second)
+
+
+@pytest.mark.slow
+def test_after_a_killed_worker_the_first_firing_past_the_lease_finishes_the_round(
+    server: Server, killed: Killed
+) -> None:
+    """Prefect's client asks for five minutes each time; a minute is the least that it grants."""
+    assert killed.fire()[0] == "CANCELLED"
+    lease = server.state(killed.firing)["state_details"]["deployment_concurrency_lease_id"]
+    server.post(f"v2/concurrency_limits/leases/{lease}/renew", lease_duration=60)
+    assert killed.slots() == 1
+    wait(lambda: killed.slots() == 0, "the dead firing keeps its slot", every=1.0)
+    assert killed.fire() == ("COMPLETED", f"round 1 of run {killed.name} is done")
+    assert rounds_done(killed.store, killed.name) == [0, 1]
+    assert server.end_of(killed.firing)[0] == "CRASHED"
+    assert running(server, killed.firing) == []
+
+
+@pytest.mark.slow
+def test_deploying_again_after_a_killed_worker_gives_back_the_slot_at_once(
+    server: Server, killed: Killed
+) -> None:
+    deploy(server, killed.store, killed.name, pool=killed.name)
+    assert server.end_of(killed.firing)[0] == "CRASHED"
+    assert killed.slots() == 0
+    assert killed.fire() == ("COMPLETED", f"round 1 of run {killed.name} is done")
+    assert rounds_done(killed.store, killed.name) == [0, 1]
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_a_firing_is_cancelled_while_a_round_is_running(server: Server, tmp_path: Path) -> None:
     store = tmp_path / "runs" / "store.duckdb"
     deploy(server, store, "busy")
     first = server.fire("busy", rounds_per_firing=3)
-    wait(lambda: server.state(first)["type"] == "RUNNING", "the first firing does not begin")
+    wait(lambda: is_running(server, first), "the first firing does not begin", every=0.2)
     second = server.fire("busy")
     assert server.end_of(second) == ("CANCELLED", "Deployment concurrency limit reached.")
     assert server.end_of(first) == ("COMPLETED", "round 3 of run busy is done")
