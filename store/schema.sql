@@ -29,7 +29,7 @@ create table run (
 comment on table run is 'A run: one recipe with one identity config';
 comment on column run.run_id is 'Id of the run, from its name';
 comment on column run.name is 'Name, unique in this store';
-comment on column run.recipe is 'Recipe: star, rejection, dpo; import for rows from files';
+comment on column run.recipe is 'Recipe: star, rejection, dpo, grpo; import for rows from files';
 comment on column run.config is 'Resolved config as JSON, as the run began';
 comment on column run.identity is 'The identity fields alone as canonical JSON: what may not change';
 comment on column run.manifest is 'JSON: versions, git commit, host, accelerators';

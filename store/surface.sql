@@ -396,9 +396,10 @@ comment on column round_summary.bound is 'Held-out pass@1 with unjudged answers 
 
 create or replace view round_monitors as
 with placed as (  -- a refresh's own steps: what makes a model, not what measures it
-    select run_id, run, round, refresh, step, step_key, wall_s, work_s
+    select run_id, run, round, refresh, split_part(step, '-', 1) as step, step_key, wall_s, work_s
     from step_run
-    where step in ('generate', 'verify', 'rationalize', 'mix', 'score', 'update', 'watch')
+    where split_part(step, '-', 1)
+          in ('generate', 'verify', 'rationalize', 'mix', 'score', 'update', 'watch')
 ), timed as (
     select p.*, p.work_s * coalesce((r.manifest ->> '$.accelerators')::integer, 0) as gpu_s
     from placed p join run r using (run_id)

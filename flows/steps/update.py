@@ -30,6 +30,8 @@ from stages.update import Behind, items_of, model_parents, update_rows
 from stages.update import update as train
 from stages.updaters import Item, Plan
 
+UNENDING = 10**9  # steps that a schedule covers whose optimizer is never reset
+
 
 @step
 def update(r: Round, mixed: Done, init: Id) -> Done:
@@ -163,6 +165,8 @@ def _make(r: Round, space: Workspace, init: Id, steps: int, carried: Carried | N
 def _span(r: Round, steps: int) -> int | None:
     """Steps that the learning rate's schedule covers: until the optimizer is reset."""
     config = r.run.config
+    if config.update.reset_optimizer == "never":
+        return UNENDING
     if config.update.reset_optimizer == "refresh" or config.refreshes_of(r.number) == 1:
         return None
     parts = [config.steps_of(r.number, n) for n in range(config.refreshes_of(r.number))]
@@ -194,7 +198,12 @@ def _items(
         {prompt.prompt_id: prompt for prompt in prompts},
         [
             Behind(
-                link["training_row_id"], link["role"], by_id[link["trajectory_id"]], link["reward"]
+                link["training_row_id"],
+                link["role"],
+                by_id[link["trajectory_id"]],
+                link["reward"],
+                link["advantage"],
+                link["temperature"],
             )
             for link in links
         ],
