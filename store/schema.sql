@@ -402,7 +402,7 @@ comment on column training_row.training_row_id is 'Hash of kind, training prompt
 comment on column training_row.position is 'Place in the set, from 0';
 comment on column training_row.kind is 'sft, pair or rollout';
 comment on column training_row.prompt_id is 'Prompt trained on, never a hinted one';
-comment on column training_row.weight is 'Weight in the loss';
+comment on column training_row.weight is 'Weight in the loss; of a rollout with an advantage the advantage';
 comment on column training_row.source is 'Declared source of the mix: round, earlier, rationalized, seed; import';
 comment on column training_row.tokens is 'Tokens that carry loss';
 comment on column training_row.policy_age is 'Updates between the policy that sampled it and the one it trains; NULL where none of the run did';

@@ -240,3 +240,30 @@ def test_the_kl_inside_the_reward_is_read_from_the_reference_before_the_groups_a
     for reward, score, reference, policy in found:
         assert reward == pytest.approx(score - 0.1 * (policy - reference), abs=1e-9)
     shutil.rmtree(tmp_path / "models")
+
+
+@pytest.mark.slow
+def test_the_kl_inside_the_loss_is_to_the_reference_that_the_update_names(tmp_path: Path) -> None:
+    """The updater trains on what the made-up student said; two runs differ by β alone."""
+    store = tmp_path / "store.duckdb"
+    given = ("update.reference=base", "rounds=2", "timing.policy_refresh=every_round",
+             "update.steps.first=2")  # fmt: skip
+    for name, beta in (("held", 0.5), ("hardly", 1e-6)):
+        updater = f"update.updater={{type: grpo, batch_size: 16, warmup_steps: 0, beta: {beta}}}"
+        ended = starloop("run", GRPO, *given, updater, "--name", name, "--store", store)
+        assert ended.code == 0, ended.err
+        assert f"reference base, KL k3 in the loss with β {beta:g}" in ended.out
+    found = ask(
+        store,
+        "select s.run, s.round, u.reference_model_id = (select any_value(id) from step_output "
+        "where step = 'setup' and kind = 'model'), u.init_model_id, m.value from step_output s "
+        "join training_update u on u.update_id = s.id join training_metric m "
+        "on m.update_id = u.update_id and m.name = 'kl' and m.step = 2 order by all",
+    )
+    assert [row[:3] for row in found] == [
+        (run, round_, True) for run in ("hardly", "held") for round_ in (1, 2)
+    ]
+    assert all(value >= 0 for *_, value in found)
+    first = {run: init for run, round_, _, init, _ in found if round_ == 1}
+    second = {run: init for run, round_, _, init, _ in found if round_ == 2}
+    assert first["held"] == first["hardly"] and second["held"] != second["hardly"]
