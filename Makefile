@@ -36,6 +36,8 @@ rejection: $(READY) ## Rejection sampling: make rejection ITER=3
 	$(STARLOOP) run configs/rejection.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 dpo: $(READY) ## Semi-online iterative DPO on addition: make dpo ITER=3
 	$(STARLOOP) run configs/dpo.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
+grpo: $(READY) ## Policy gradients on addition: make grpo ITER=16
+	$(STARLOOP) run configs/grpo.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 CRON ?= 0 2 * * *
 dpo-schedule: $(READY) ## A round of it at each firing: make dpo-schedule CRON="0 2 * * *"
 	$(STARLOOP) schedule configs/dpo.yaml --cron "$(CRON)" $(ARGS)
@@ -85,5 +87,7 @@ bench-real-models: $(READY) ## Figures of real models
 	$(BIN)/python -m benchmarks.real_models
 bench-dpo: $(READY) ## Figures of iterative DPO
 	$(BIN)/python -m benchmarks.dpo
+bench-grpo: $(READY) ## Figures of policy gradients
+	$(BIN)/python -m benchmarks.grpo
 
-.PHONY: help setup vllm star rejection dpo dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models bench-dpo
+.PHONY: help setup vllm star rejection dpo grpo dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models bench-dpo bench-grpo

@@ -22,9 +22,6 @@ NOT_BUILT = {
         "math": "a verifier for LaTeX answers",
         "code": "a sandbox",
     },
-    "update.updater": {
-        "grpo": "rollout groups",
-    },
 }
 
 

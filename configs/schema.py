@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from configs.generate import GenerateConfig
 from configs.notify import NotifyConfig
+from configs.policy_gradients import check_policy_gradients
 from stages.alarms import DEFAULTS, AlarmConfig
 from stages.decontaminate import DecontaminateConfig
 from stages.evaluate import EvaluateConfig
@@ -17,34 +19,11 @@ from stages.policies import PolicyConfig
 from stages.prompts import PromptsConfig
 from stages.rows import PromptSet
 from stages.samplers import SamplerConfig
-from stages.samplers.base import SamplingConfig
 from stages.settings import Settings, later, operational
 from stages.tasks import Task, TaskConfig
 from stages.update import StepsConfig
 from stages.updaters import UpdaterConfig
 from stages.verifiers import VerifierConfig
-
-
-class ProblemsConfig(Settings):
-    """Which train problems a round takes; `band` bounds the pass rate seen so far."""
-
-    per_round: Literal["all"] | Annotated[int, Field(ge=1, le=10**9)] = 2000
-    order: Literal["seeded", "split", "unsolved_first"] = "seeded"
-    band: Annotated[tuple[float, float], Field(strict=False)] | None = None
-
-    @model_validator(mode="after")
-    def _band_is_a_range(self) -> "ProblemsConfig":
-        if self.band is not None and not 0 <= self.band[0] <= self.band[1] <= 1:
-            raise ValueError(f"band is {list(self.band)}: use [low, high] with 0 ≤ low ≤ high ≤ 1")
-        return self
-
-
-class GenerateConfig(Settings):
-    """`n` completions for each of a round's problems."""
-
-    problems: ProblemsConfig = ProblemsConfig()
-    n: int = Field(1, ge=1, le=65_536)
-    sampling: SamplingConfig = SamplingConfig()
 
 
 class RationalizeConfig(Settings):
@@ -97,18 +76,6 @@ class UpdateConfig(Settings):
         return text
 
     @model_validator(mode="after")
-    def _reference_is_needed_or_absent(self) -> "UpdateConfig":
-        needs, name = self.updater.needs_reference, self.updater.type
-        if needs and self.reference is None:
-            raise ValueError(
-                f"reference is missing: {name} compares with one; use base, round_start, "
-                "synced(every r) or model:…"
-            )
-        if self.reference is not None and not needs:
-            raise ValueError(f"reference is {self.reference!r}, and {name} has none: leave it out")
-        return self
-
-    @model_validator(mode="after")
     def _schedule_has_an_end(self) -> "UpdateConfig":
         schedule = getattr(self.updater, "schedule", "constant_with_warmup")
         if self.reset_optimizer == "never" and schedule != "constant_with_warmup":
@@ -158,6 +125,14 @@ class GatesConfig(Settings):
     preflight: Literal["hold", "warn"] = operational("hold")
 
 
+# Updaters and kinds of rows of the recipes with refreshes; the others imitate.
+TRAINED_BY = {
+    "dpo": (("dpo", "kto", "simpo"), ("pair", "rollout")),
+    "grpo": (("grpo",), ("rollout",)),
+}
+IMITATED_BY = (("sft", "tally"), ("sft",))
+
+
 class Config(Settings):
     """A run: `rounds` is a target that may grow; every field not marked operational is identity.
 
@@ -166,7 +141,7 @@ class Config(Settings):
     `alarms` take the place of those built in.
     """
 
-    recipe: Literal["star", "rejection", "dpo"]
+    recipe: Literal["star", "rejection", "dpo", "grpo"]
     rounds: int = operational(5, ge=1, le=100_000)
     keep: str = operational("all")
     seed: int = Field(0, ge=0, lt=2**31)
@@ -209,21 +184,40 @@ class Config(Settings):
 
     @model_validator(mode="after")
     def _recipe_has_its_rows(self) -> "Config":
-        imitates = self.update.updater.rows == "sft"
-        if imitates != (self.recipe != "dpo"):
-            fits, rows = ("sft, tally", "sft") if self.recipe != "dpo" else (
-                "dpo, kto, simpo", "pair or rollout"
-            )  # fmt: skip
+        parts, rows = TRAINED_BY.get(self.recipe, IMITATED_BY)
+        updater = self.update.updater
+        if updater.type not in (*parts, "tally", "command") or updater.rows not in rows:
             raise ValueError(
-                f"update.updater.type is {self.update.updater.type!r}, and recipe {self.recipe} "
-                f"does not make its rows: use one of {fits}, or command with rows: {rows}"
+                f"update.updater.type is {updater.type!r}, and recipe {self.recipe} does not make "
+                f"its rows: use one of {', '.join(parts)}, or command with rows: "
+                f"{' or '.join(rows)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _policy_gradients_have_what_they_need(self) -> "Config":
+        check_policy_gradients(self)
+        return self
+
+    @model_validator(mode="after")
+    def _reference_is_needed_or_absent(self) -> "Config":
+        reference, name = self.update.reference, self.update.updater.type
+        needs = self.update.updater.needs_reference or self.mix.groups.kl > 0
+        if needs and reference is None:
+            raise ValueError(
+                f"update.reference is missing: {name} compares with one; use base, round_start, "
+                "synced(every r) or model:…"
+            )
+        if reference is not None and not needs:
+            raise ValueError(
+                f"update.reference is {reference!r}, and {name} has none: leave it out"
             )
         return self
 
     @model_validator(mode="after")
     def _refreshes_are_counted(self) -> "Config":
         refresh = self.timing.policy_refresh
-        if self.recipe != "dpo" and refresh != "every_round":
+        if self.recipe not in TRAINED_BY and refresh != "every_round":
             raise ValueError(
                 f"timing.policy_refresh is {refresh!r}, and recipe {self.recipe} has one refresh a "
                 "round: leave it out, or use recipe: dpo"
@@ -262,7 +256,7 @@ class Config(Settings):
     @property
     def measures_kl(self) -> bool:
         """Whether the policy is compared with base and reference: said, else where it fits."""
-        fits = self.recipe == "dpo" and self.sampler.holds_weights
+        fits = self.recipe in TRAINED_BY and self.sampler.holds_weights
         return fits if self.monitors.kl is None else self.monitors.kl
 
     def prompt_set(self, task: Task) -> PromptSet:

@@ -9,6 +9,7 @@ from prefect import flow
 from flows import steps
 from flows.context import Round
 from flows.dpo import dpo
+from flows.grpo import grpo
 from flows.rejection import rejection
 from flows.star import star
 from stages.errors import LoopError
@@ -17,6 +18,7 @@ RECIPES: dict[str, Callable[[Round], None]] = {
     "star": star,
     "rejection": rejection,
     "dpo": dpo,
+    "grpo": grpo,
 }
 
 

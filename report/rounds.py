@@ -55,18 +55,55 @@ def header(config: Any) -> str:
         f"{generate.problems.per_round} problems a round at temperature "
         f"{generate.sampling.temperature:g}, reward {config.verifier.type}; update "
         f"{update.updater.type} from {update.init_from} ({', '.join(numbers)}), "
-        f"{_compared(update)}, policy refreshed {_timing(config.timing)}"
+        f"{_weighed(config)}{_compared(config)}, policy refreshed {_timing(config.timing)}"
     )
 
 
-def _compared(update: Any) -> str:
-    """What the loss compares with, and how hard it holds to it."""
-    if update.reference is None:
-        return "no reference, no KL, no clipping"
-    losses = getattr(update.updater, "losses", (update.updater.type,))
-    beta = getattr(update.updater, "beta", None)
-    kl = "" if beta is None else f", β {beta:g} (KL in the loss)"
-    return f"loss {' + '.join(losses)}, reference {update.reference}{kl}, no clipping"
+def _weighed(config: Any) -> str:
+    """How an answer is weighed against the others of its group."""
+    if config.recipe != "grpo":
+        return ""
+    groups = config.mix.groups
+    over = "" if groups.scale == "none" else f" over the {groups.scale}'s deviation"
+    equal = "dropped" if groups.equal == "drop" else "kept"
+    wanted = f", {groups.wanted} groups in {groups.tries} tries" if groups.wanted else ""
+    return f"advantage by {groups.baseline}{over}, equal groups {equal}{wanted}, "
+
+
+def _compared(config: Any) -> str:
+    """What the loss compares with, how hard it holds to it, and how far a step may go."""
+    updater, reference = config.update.updater, config.update.reference
+    parts = []
+    if config.recipe == "grpo":
+        parts += [f"loss {updater.loss}"] if hasattr(updater, "loss") else []
+    elif reference is not None:
+        parts.append(f"loss {' + '.join(getattr(updater, 'losses', (updater.type,)))}")
+    parts.append("no reference" if reference is None else f"reference {reference}")
+    return ", ".join([*parts, _kl(config), _clip(updater)])
+
+
+def _kl(config: Any) -> str:
+    """Where the KL to the reference stands, its coefficient and its estimator."""
+    beta, inside = getattr(config.update.updater, "beta", None), config.mix.groups.kl
+    if config.recipe != "grpo":
+        held = config.update.reference is not None and beta is not None
+        return f"β {beta:g} (KL in the loss)" if held else "no KL"
+    corrected = getattr(config.update.updater, "kl_correction", False)
+    found = [
+        f"KL k3{' times the ratio' * corrected} in the loss with β {beta:g}" if beta else "",
+        f"KL k1 in the reward with β {inside:g}" if inside else "",
+    ]
+    return " and ".join(part for part in found if part) or "no KL"
+
+
+def _clip(updater: Any) -> str:
+    """The range of the ratio π/π_old, of what, and where it ends."""
+    ratio = getattr(updater, "ratio", "none")
+    if ratio == "none":
+        return "no clipping"
+    if updater.loss == "cispo":
+        return f"token weights up to {updater.top:g}"
+    return f"clip {updater.epsilon:g}/{updater.top:g} of each {ratio}'s ratio"
 
 
 def _timing(timing: Any) -> str:

@@ -25,7 +25,7 @@ class Candidate:
 
     `contaminated`: its completion recites an evaluation problem. `age`: updates between the policy
     that sampled it and the one to train, None where no policy of the run did; `too_old`: more of
-    them than the loss allows.
+    them than the loss allows. `other_sampling`: drawn from another distribution than the run's own.
     """
 
     trajectory: Trajectory
@@ -36,6 +36,7 @@ class Candidate:
     contaminated: bool = False
     age: int | None = None
     too_old: bool = False
+    other_sampling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,12 @@ class Mix:
     rows: list[TrainingRow]
     trajectories: list[TrainingRowTrajectory]
     decisions: list[Decision]
+
+
+def loss_tokens(candidate: Candidate) -> int:
+    """Completion tokens that carry loss."""
+    mask = candidate.trajectory.loss_mask
+    return len(candidate.trajectory.token_ids) if mask is None else sum(mask)
 
 
 def barred(candidate: Candidate) -> str | None:

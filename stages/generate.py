@@ -30,6 +30,7 @@ class Slot:
     prompt: Prompt
     seed: int
     slot: int
+    group: Id | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,9 @@ def choose_problems(
     round_: int,
     rates: Mapping[Id, float] | None = None,
     band: tuple[float, float] | None = None,
+    turn: int = 0,
 ) -> list[Problem]:
-    """The problems of a round, from 1.
+    """The problems of a round, from 1; in a later `turn` of it those that come after, if any.
 
     `rates` are pass rates seen so far; with a `band` only problems whose rate lies in it, or that
     were never tried, are taken. `seeded` walks round and round a shuffle of the split, `split`
@@ -70,10 +72,12 @@ def choose_problems(
     count = len(problems) if per_round == "all" else min(per_round, len(problems))
     if order == "unsolved_first":
         shuffled = _shuffled(problems, seed, round_)
-        return sorted(shuffled, key=lambda p: rates.get(p.problem_id, 0.0))[:count]
-    ordered = _shuffled(problems, seed, 0) if order == "seeded" else list(problems)
-    start = (round_ - 1) * count % len(ordered)
-    return (ordered + ordered)[start : start + count]
+        ordered = sorted(shuffled, key=lambda p: rates.get(p.problem_id, 0.0))
+    else:
+        ordered = _shuffled(problems, seed, 0) if order == "seeded" else list(problems)
+        start = (round_ - 1) * count % len(ordered)
+        ordered = ordered[start:] + ordered[:start]
+    return ordered[turn * count : (turn + 1) * count]
 
 
 def _shuffled(problems: Sequence[Problem], seed: int, turn: int) -> list[Problem]:
@@ -100,6 +104,8 @@ def plan_slots(prompts: Sequence[Prompt], draw: Draw) -> list[Slot]:
     sampling = sampling_row(draw.sampling).sampling_id
     slots = []
     for prompt in sorted(prompts, key=lambda p: (len(p.token_ids), p.prompt_id)):
+        place = (draw.seed, draw.round, draw.refresh)
+        group = ids.group_id(prompt.prompt_id, draw.model_id, sampling, *place)
         for number in range(draw.n):
             seed = ids.slot_seed(
                 draw.seed, draw.round, draw.refresh, draw.purpose, prompt.problem_id, number
@@ -113,7 +119,8 @@ def plan_slots(prompts: Sequence[Prompt], draw: Draw) -> list[Slot]:
                 seed,
                 number,
             )
-            slots.append(Slot(slot_id, prompt, seed, number))
+            shared = group if draw.purpose == "train" and draw.n > 1 else None
+            slots.append(Slot(slot_id, prompt, seed, number, shared))
     return slots
 
 
@@ -189,5 +196,6 @@ def _trajectory(
         engine_version=engine.version,
         dtype=engine.dtype,
         weight_version=engine.weight_version,
+        group_id=slot.group,
         from_text=reply.from_text or None,
     )

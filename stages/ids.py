@@ -94,6 +94,11 @@ def trajectory_id(
     return mint("t", problem, prompt, model, sampling, purpose, seed, slot)
 
 
+def group_id(prompt: Id, model: Id, sampling: Id, seed: int, round_: int, refresh: int) -> Id:
+    """The answers that a policy gives to a prompt in one refresh: slots that differ by number."""
+    return mint("g", prompt, model, sampling, seed, round_, refresh)
+
+
 def outside_trajectory_id(source: str, position: int) -> Id:
     """The slot of a row that no policy sampled (seed, human, teacher, import)."""
     return mint("t", hash_text(source), position)

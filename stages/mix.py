@@ -16,8 +16,9 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from stages import ids
-from stages.candidates import Candidate, History, Mix, barred
+from stages.candidates import Candidate, History, Mix, barred, loss_tokens
 from stages.equations import equation_key, equations_hold, farthest
+from stages.groups import GroupsConfig
 from stages.ids import Id
 from stages.pairs import PairsConfig
 from stages.rows import Decision, Source, TrainingRow, TrainingRowTrajectory, TrainingSet
@@ -36,7 +37,8 @@ class MixConfig(Settings):
     token ids, by text, or by their equations: of a list of equations (no equations are a list too)
     and a source, the answer that is farthest from the problem's kept ones stays. `check_equations`
     leaves out answers with a false equation. `max_policy_age` leaves out rows whose policy was
-    updated more often since. `pairs` says how answers are paired, for losses on pairs.
+    updated more often since. `pairs` says how answers are paired, for losses on pairs; `groups` how
+    those to one problem are weighed, for policy gradients.
     """
 
     history: str = "accumulate"
@@ -48,6 +50,7 @@ class MixConfig(Settings):
     max_tokens: int | None = Field(None, ge=1)
     max_policy_age: int | None = later(None, ge=0)
     pairs: PairsConfig = later(PairsConfig())
+    groups: GroupsConfig = later(GroupsConfig())
 
     @field_validator("history")
     @classmethod
@@ -94,12 +97,6 @@ def mix(
         ],
         decisions,
     )
-
-
-def loss_tokens(candidate: Candidate) -> int:
-    """Completion tokens that carry loss."""
-    mask = candidate.trajectory.loss_mask
-    return len(candidate.trajectory.token_ids) if mask is None else sum(mask)
 
 
 def _ordered(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:

@@ -17,8 +17,9 @@ def score_tokens(
     dtype: str,
     rows: Sequence[Row],
     advance: Advance = lambda count: None,
+    temperature: float = 1.0,
 ) -> list[list[float]]:
-    """For each row the log-probability (nats, temperature 1) of each completion token.
+    """For each row the log-probability (nats, at a temperature) of each completion token.
 
     Rows of like length are read together; `advance` hears how many are done.
     """
@@ -36,6 +37,7 @@ def score_tokens(
             ids = padded(whole, 0).to(device)
             mask = padded([[1] * len(row) for row in whole], 0).to(device)
             logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1].float()
+            logits /= temperature
             chosen = logits.gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1)
             logprobs = chosen - logits.logsumexp(-1)
             for line, place in zip(logprobs, places, strict=True):

@@ -60,12 +60,17 @@ class StepsConfig(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A trajectory behind a training row: its role there, and the reward it was given."""
+    """A trajectory behind a training row: its role there, and the reward it was given.
+
+    `advantage` is a rollout's, `temperature` that which it was sampled at.
+    """
 
     training_row_id: Id
     role: str
     trajectory: Trajectory
     reward: float | None = None
+    advantage: float | None = None
+    temperature: float | None = None
 
 
 def items_of(
@@ -108,6 +113,9 @@ def items_of(
                 first.reward,
                 tuple(value for value in scores if value is not None),
                 (prompt.text, *(each.trajectory.completion for each in told)),
+                first.advantage,
+                first.trajectory.logprobs if first.advantage is not None else None,
+                first.temperature,
             )
         )
     return items

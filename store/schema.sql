@@ -29,7 +29,7 @@ create table run (
 comment on table run is 'A run: one recipe with one identity config';
 comment on column run.run_id is 'Id of the run, from its name';
 comment on column run.name is 'Name, unique in this store';
-comment on column run.recipe is 'Recipe: star, rejection, dpo; import for rows from files';
+comment on column run.recipe is 'Recipe: star, rejection, dpo, grpo; import for rows from files';
 comment on column run.config is 'Resolved config as JSON, as the run began';
 comment on column run.identity is 'The identity fields alone as canonical JSON: what may not change';
 comment on column run.manifest is 'JSON: versions, git commit, host, accelerators';
@@ -402,7 +402,7 @@ comment on column training_row.training_row_id is 'Hash of kind, training prompt
 comment on column training_row.position is 'Place in the set, from 0';
 comment on column training_row.kind is 'sft, pair or rollout';
 comment on column training_row.prompt_id is 'Prompt trained on, never a hinted one';
-comment on column training_row.weight is 'Weight in the loss';
+comment on column training_row.weight is 'Weight in the loss; of a rollout with an advantage the advantage';
 comment on column training_row.source is 'Declared source of the mix: round, earlier, rationalized, seed; import';
 comment on column training_row.tokens is 'Tokens that carry loss';
 comment on column training_row.policy_age is 'Updates between the policy that sampled it and the one it trains; NULL where none of the run did';

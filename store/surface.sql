@@ -396,9 +396,10 @@ comment on column round_summary.bound is 'Held-out pass@1 with unjudged answers 
 
 create or replace view round_monitors as
 with placed as (  -- a refresh's own steps: what makes a model, not what measures it
-    select run_id, run, round, refresh, step, step_key, wall_s, work_s
+    select run_id, run, round, refresh, split_part(step, '-', 1) as step, step_key, wall_s, work_s
     from step_run
-    where step in ('generate', 'verify', 'rationalize', 'mix', 'score', 'update', 'watch')
+    where split_part(step, '-', 1)
+          in ('generate', 'verify', 'rationalize', 'mix', 'score', 'update', 'watch')
 ), timed as (
     select p.*, p.work_s * coalesce((r.manifest ->> '$.accelerators')::integer, 0) as gpu_s
     from placed p join run r using (run_id)
@@ -422,7 +423,7 @@ comment on column round_monitors.run is 'Name of the run';
 comment on column round_monitors.round is 'The round';
 comment on column round_monitors.refresh is 'Refresh within the round, from 0';
 comment on column round_monitors.name is
-    'length, reasoning_length, answer_length (tokens), entropy, kl_base_k1 … (nats a token), all_right, all_wrong, mixed, effective, truncated, repetition (shares), reward_mean, reward_std_between, reward_std_within, answers, tokens; wall_s, work_s, gpu_s (seconds)';
+    'length, reasoning_length, answer_length (tokens), entropy, kl_base_k1 … (nats a token), all_right, all_wrong, mixed, effective, truncated, repetition (shares), groups, groups_kept, reward_mean, reward_std_between, reward_std_within, answers, tokens; wall_s, work_s, gpu_s (seconds)';
 comment on column round_monitors.slice is
     'all; correct or wrong answers; of seconds the step, work that another run did left out';
 comment on column round_monitors.value is

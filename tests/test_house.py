@@ -119,7 +119,7 @@ def test_no_python_file_is_longer_than_300_lines() -> None:
     assert {name: count for name, count in lines.items() if count > 300} == {}
 
 
-@pytest.mark.parametrize("recipe", ["star", "rejection", "dpo"])
+@pytest.mark.parametrize("recipe", ["star", "rejection", "dpo", "grpo"])
 def test_a_recipe_is_at_most_60_lines_and_calls_the_steps(recipe: str) -> None:
     text = (ROOT / "flows" / f"{recipe}.py").read_text()
     assert len(text.splitlines()) <= 60

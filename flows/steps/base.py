@@ -38,6 +38,11 @@ def model_of_round(r: Round) -> Id:
     return model
 
 
+def turned(step: str, turn: int) -> str:
+    """A step's name in a turn at the round's problems: `generate`, `generate-2` …"""
+    return f"{step}-{turn + 1}" if turn else step
+
+
 def unique(ids: Iterable[Id]) -> list[Id]:
     """The ids in their order, each once."""
     return list(dict.fromkeys(ids))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
 from flows.sampling import fill
-from flows.steps.base import ask, step, usable_problems
+from flows.steps.base import ask, step, turned, usable_problems
 from stages import ids
 from stages.generate import Draw, choose_problems, plan_slots, sampling_row
 from stages.ids import Id
@@ -15,10 +15,10 @@ from stages.settings import canonical, identity
 
 
 @step
-def generate(r: Round) -> Done:
-    """Sample `generate.n` completions for each of the round's problems."""
+def generate(r: Round, turn: int = 0) -> Done:
+    """Sample `generate.n` completions for each of the round's problems, or a later turn's."""
     config = r.run.config.generate
-    problems = r.share(_problems(r))
+    problems = r.share(problems_of(r, turn))
     key = ids.step_key(
         "generate",
         1,
@@ -30,12 +30,16 @@ def generate(r: Round) -> Done:
             r.number,
             r.refresh,
         ],
-        canonical([config.n, identity(config.sampling), identity(r.run.config.sampler)]),
+        canonical(
+            [config.n, identity(config.sampling_of(r.number)), identity(r.run.config.sampler)]
+        ),
     )
-    return once(r, "generate", key, lambda space: _make(r, space, problems))
+    name = turned("generate", turn)
+    return once(r, name, key, lambda space: _make(r, space, problems, name))
 
 
-def _problems(r: Round) -> list[Problem]:
+def problems_of(r: Round, turn: int = 0) -> list[Problem]:
+    """The round's problems, and in later turns those that come after."""
     config = r.run.config.generate.problems
     rates: dict[Id, float] = {}
     if config.order == "unsolved_first" or config.band is not None:
@@ -50,23 +54,25 @@ def _problems(r: Round) -> list[Problem]:
         r.number,
         rates,
         config.band,
+        turn,
     )
 
 
-def _make(r: Round, space: Workspace, problems: Sequence[Problem]) -> Output:
+def _make(r: Round, space: Workspace, problems: Sequence[Problem], name: str) -> Output:
     run, config = r.run, r.run.config.generate
-    draw = Draw(r.policy, config.sampling, "train", config.n, run.config.seed, r.number, r.refresh)
-    asked = ask(r, space, problems, config.sampling.max_tokens, hinted=False, turn=r.number)
-    rows = fill(r, plan_slots(asked.prompts, draw), draw, space, "generate")
+    sampling = config.sampling_of(r.number)
+    draw = Draw(r.policy, sampling, "train", config.n, run.config.seed, r.number, r.refresh)
+    asked = ask(r, space, problems, sampling.max_tokens, hinted=False, turn=r.number)
+    rows = fill(r, plan_slots(asked.prompts, draw), draw, space, name)
     return Output(
         [
             (Problem, problems),
             (ProblemDecision, asked.too_long),
             (PromptSet, [run.prompts]),
             (Prompt, asked.prompts),
-            (Sampling, [sampling_row(config.sampling)]),
+            (Sampling, [sampling_row(sampling)]),
             (Trajectory, rows),
         ],
         {"trajectory": [row.trajectory_id for row in rows]},
-        asked.say("generate"),
+        asked.say(name),
     )

@@ -30,7 +30,7 @@ def rationalize(r: Round, verdicts: Done) -> Done:
         "rationalize",
         1,
         [verdicts.key, r.start],
-        canonical([identity(config.rationalize), identity(config.generate.sampling)]),
+        canonical([identity(config.rationalize), identity(config.generate.sampling_of(r.number))]),
     )
     return once(r, "rationalize", key, lambda space: _make(r, space))
 
@@ -43,14 +43,14 @@ def _make(r: Round, space: Workspace) -> Output:
         failed = tx.rows(Problem, "problems_by_id", ids=failed_problems(forward, judged))
     draw = Draw(
         model_id=r.start,
-        sampling=config.generate.sampling,
+        sampling=config.generate.sampling_of(r.number),
         purpose="rationalize",
         n=config.rationalize.n,
         seed=config.seed,
         round=r.number,
         refresh=r.refresh,
     )
-    most = config.generate.sampling.max_tokens
+    most = config.generate.sampling_of(r.number).max_tokens
     asked = ask(r, space, failed, most, hinted=True, turn=r.number)
     hinted = fill(r, plan_slots(asked.prompts, draw), draw, space, "rationalize", "rationalized")
     verdicts, components = judge(r, hinted, failed, space)

@@ -9,6 +9,7 @@ from typing import Any
 
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
+from flows.models import check_same_kind
 from flows.steps.base import step, unique
 from stages import ids
 from stages.errors import StoreError
@@ -30,6 +31,8 @@ from stages.update import Behind, items_of, model_parents, update_rows
 from stages.update import update as train
 from stages.updaters import Item, Plan
 
+UNENDING = 10**9  # steps that a schedule covers whose optimizer is never reset
+
 
 @step
 def update(r: Round, mixed: Done, init: Id) -> Done:
@@ -38,6 +41,8 @@ def update(r: Round, mixed: Done, init: Id) -> Done:
     carried = _carried(r)
     inputs: list[Id | int] = [mixed.key, init, steps, _seed(r)]
     inputs += [carried.update_id] if carried else []
+    unscored = r.reference if r.run.config.recipe == "grpo" else None
+    inputs += [unscored] if unscored else []  # else the step that scored under it names it
     config = r.run.config.update.updater
     if not steps:
         key = ids.step_key("update", 1, inputs, "")
@@ -128,6 +133,8 @@ def _make(r: Round, space: Workspace, init: Id, steps: int, carried: Carried | N
         state=space.folder / "optimizer" if _goes_on_after(r) else None,
         reference=None if reference is None else run.checkpoint(reference),
     )
+    if reference is not None and plan.reference is not None:
+        check_same_kind(run.store, reference, plan.reference, run.base_folder, "update.reference")
     shutil.rmtree(plan.draft, ignore_errors=True)
     run.close()
     updater = config.updater.build()
@@ -163,6 +170,8 @@ def _make(r: Round, space: Workspace, init: Id, steps: int, carried: Carried | N
 def _span(r: Round, steps: int) -> int | None:
     """Steps that the learning rate's schedule covers: until the optimizer is reset."""
     config = r.run.config
+    if config.update.reset_optimizer == "never":
+        return UNENDING
     if config.update.reset_optimizer == "refresh" or config.refreshes_of(r.number) == 1:
         return None
     parts = [config.steps_of(r.number, n) for n in range(config.refreshes_of(r.number))]
@@ -194,7 +203,12 @@ def _items(
         {prompt.prompt_id: prompt for prompt in prompts},
         [
             Behind(
-                link["training_row_id"], link["role"], by_id[link["trajectory_id"]], link["reward"]
+                link["training_row_id"],
+                link["role"],
+                by_id[link["trajectory_id"]],
+                link["reward"],
+                link["advantage"],
+                link["temperature"],
             )
             for link in links
         ],

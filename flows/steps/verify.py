@@ -13,12 +13,13 @@ from stages.verify import verifier_row
 def verify(r: Round, answers: Done) -> Done:
     """Judge what `generate` made."""
     key = ids.step_key("verify", 1, [answers.key, verifier_id(r)], "")
-    return once(r, "verify", key, lambda space: _make(r, space))
+    name = answers.step.replace("generate", "verify")
+    return once(r, name, key, lambda space: _make(r, space, answers.step))
 
 
-def _make(r: Round, space: Workspace) -> Output:
+def _make(r: Round, space: Workspace, sampled: str) -> Output:
     with r.run.store.transaction() as tx:
-        answers = tx.rows(Trajectory, "step_trajectories", **r.place, step="generate")
+        answers = tx.rows(Trajectory, "step_trajectories", **r.place, step=sampled)
         asked = unique(answer.problem_id for answer in answers)
         problems = tx.rows(Problem, "problems_by_id", ids=asked)
     verdicts, components = judge(r, answers, problems, space)

@@ -10,7 +10,7 @@ from flows.context import Round
 from flows.steps.base import step, unique
 from stages import ids
 from stages.ids import Id
-from stages.measures.monitors import Answer, divergences, readings
+from stages.measures.monitors import Answer, divergences, readings, tried
 from stages.policies.dtype import resolve
 from stages.rows import Monitor, Prompt, Trajectory, TrajectoryLogprob, Verdict
 from stages.scoring import score_tokens
@@ -19,18 +19,22 @@ from stages.verify import final_verdicts
 
 
 @step
-def watch(r: Round, answers: Done, verdicts: Done, mixed: Done) -> Done:
-    """Measure what `generate` sampled, and how far its policy is from base and reference."""
+def watch(r: Round, *before: Done) -> Done:
+    """Measure what `generate` sampled, and how far its policy is from base and reference.
+
+    `before` are the steps that sampled and judged, and last the one that mixed.
+    """
     models = _compared(r)
     precision = _precision(r) if models else None
     sample = r.run.config.monitors.kl_sample
     key = ids.step_key(
         "watch",
         1,
-        [answers.key, verdicts.key, mixed.key, *models.values()],
+        [*(done.key for done in before), *models.values()],
         canonical([[*models], precision.dtype, sample] if precision else []),
     )
-    done = once(r, "watch", key, lambda space: _make(r, space, mixed.key, models, precision))
+    mixed = before[-1].key
+    done = once(r, "watch", key, lambda space: _make(r, space, mixed, models, precision))
     sound(r)
     return done
 
@@ -73,6 +77,7 @@ def _make(
     sampling = config.generate.sampling
     plain = (sampling.temperature, sampling.top_p, sampling.top_k) == (1.0, 1.0, 0)
     found = readings(answers, getattr(config.verifier, "mark", None), plain=plain)
+    found += tried(answers) if config.recipe == "grpo" else []
     logprobs: list[TrajectoryLogprob] = []
     if precision is not None:
         chosen = _drawn(sampled, config.monitors.kl_sample, config.seed)

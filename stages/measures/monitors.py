@@ -11,6 +11,7 @@ In: the answers sampled without a hint, their final verdicts, and which of them 
 | reasoning_length, answer_length | the same of its parts, by their share of its characters |
 | entropy | −log p of a sampled token, a sample estimate, where nothing scaled or cut p |
 | all_right, all_wrong, mixed | shares of the problems with two or more judged answers |
+| groups, groups_kept | problems that were answered, and those with an answer that trains |
 | effective | share of the answers that train |
 | reward_mean, reward_std_between, reward_std_within | by problem |
 | truncated | share of the answers that were cut off |
@@ -34,6 +35,7 @@ Reading = tuple[str, str, float]
 SLICED = ("length", "reasoning_length", "answer_length")
 NAMES = (
     "answers", "tokens", *SLICED, "entropy", "all_right", "all_wrong", "mixed", "effective",
+    "groups", "groups_kept",
     "reward_mean", "reward_std_between", "reward_std_within", "truncated", "repetition",
     "kl_base_k1", "kl_base_k3", "kl_reference_k1", "kl_reference_k3",
 )  # fmt: skip
@@ -42,7 +44,7 @@ NAMES = (
 class MonitorsConfig(Settings):
     """Whether the policy is compared with base and reference, on `kl_sample` answers of a refresh.
 
-    `kl` of None says so for recipe dpo, where the sampler's answers come from weights.
+    `kl` of None says so for recipes dpo and grpo, where the sampler's answers come from weights.
     """
 
     kl: bool | None = later(None)
@@ -78,6 +80,13 @@ def readings(answers: Sequence[Answer], mark: str | None, *, plain: bool) -> lis
     ]
     whole = [(name, "all", float(value)) for name, value in found if value is not None]
     return [*whole, *_lengths(answers, mark)]
+
+
+def tried(answers: Sequence[Answer]) -> list[Reading]:
+    """How many groups were sampled, and how many of them train."""
+    asked = {a.trajectory.problem_id for a in answers}
+    kept = {a.trajectory.problem_id for a in answers if a.kept}
+    return [("groups", "all", float(len(asked))), ("groups_kept", "all", float(len(kept)))]
 
 
 def divergences(policy: Sequence[float], others: Mapping[str, Sequence[float]]) -> list[Reading]:

@@ -22,6 +22,8 @@ class TrainingSet:
 class TrainingRow:
     """A row of a training set; its prompt has no hint, its `tokens` are those that carry loss.
 
+    `weight` is 1, of a rollout with an advantage the advantage.
+
     `policy_age` counts the updates between the policy that sampled it and the one it trains, None
     where no policy of the run sampled it.
     """

@@ -5,11 +5,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stages.updaters import command, dpo, kto, sft, simpo, tally
+from stages.updaters import command, dpo, grpo, kto, sft, simpo, tally
 from stages.updaters.base import Item, Plan, Trained, Updater
 
 UpdaterConfig = Annotated[
-    command.Config | dpo.Config | kto.Config | sft.Config | simpo.Config | tally.Config,
+    command.Config
+    | dpo.Config
+    | grpo.Config
+    | kto.Config
+    | sft.Config
+    | simpo.Config
+    | tally.Config,
     Field(discriminator="type"),
 ]
 
@@ -21,6 +27,7 @@ __all__ = [
     "UpdaterConfig",
     "command",
     "dpo",
+    "grpo",
     "kto",
     "sft",
     "simpo",

@@ -45,9 +45,10 @@ class Item:
     """A training row as tokens: loss falls on the completion, the chosen one of a pair.
 
     `loss_mask` has one flag per completion token; None puts loss on all of them. `rejected_ids` are
-    a pair's; `reward` is a rollout's. `reference` has the summed log-probabilities (nats) under the
-    reference model of the completion and of the rejected one. `texts` are prompt, completion and
-    rejected one as text.
+    a pair's; `reward` and `advantage` are a rollout's. `reference` has the summed log-probabilities
+    (nats) under the reference model of the completion and of the rejected one. `texts` are prompt,
+    completion and rejected one as text. `logprobs` (nats) are the sampler's for each completion
+    token, at its `temperature`.
     """
 
     training_row_id: Id
@@ -58,6 +59,9 @@ class Item:
     reward: float | None = None
     reference: tuple[float, ...] = ()
     texts: tuple[str, ...] = ()
+    advantage: float | None = None
+    logprobs: tuple[float, ...] | None = None
+    temperature: float | None = None
 
 
 def check_any(items: Sequence[Item]) -> None:

@@ -54,6 +54,8 @@ def _row(item: Item, kind: Rows) -> dict[str, Any]:
     if kind != "pair":
         tokens["loss_mask"] = item.loss_mask or (True,) * len(item.completion_ids)
         tokens["reward"] = item.reward
+    if item.advantage is not None:
+        tokens |= {"advantage": item.advantage, "logprobs": item.logprobs}
     for side, value in zip(sides, item.reference, strict=False):
         tokens[f"reference_{side}_logprob"] = value
     return told | tokens

@@ -9,7 +9,7 @@ but that `sft` is a mean over the batch's chosen tokens, not over each pair's. T
 log-probabilities come with the items: it is never loaded here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -85,7 +85,7 @@ class Dpo(TrlUpdater):
 
         return DPOTrainer
 
-    def arguments(self) -> Mapping[str, Any]:
+    def arguments(self, items: Sequence[Item]) -> Mapping[str, Any]:
         config = self.config
         return {
             "beta": config.beta,
@@ -93,6 +93,7 @@ class Dpo(TrlUpdater):
             "loss_weights": None if config.weights is None else list(config.weights),
             "label_smoothing": config.label_smoothing,
             "precompute_ref_log_probs": True,
+            "max_length": None,
             "activation_checkpointing": False,
         }
 

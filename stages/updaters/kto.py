@@ -78,7 +78,7 @@ class Kto(TrlUpdater):
 
         return KTOTrainer
 
-    def arguments(self) -> Mapping[str, Any]:
+    def arguments(self, items: Sequence[Item]) -> Mapping[str, Any]:
         config = self.config
         return {
             "loss_type": config.loss,
@@ -86,6 +86,7 @@ class Kto(TrlUpdater):
             "desirable_weight": config.desirable_weight,
             "undesirable_weight": config.undesirable_weight,
             "precompute_ref_log_probs": True,
+            "max_length": None,
             "activation_checkpointing": False,
         }
 

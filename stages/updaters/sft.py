@@ -4,7 +4,7 @@
 Rows go in as `input_ids` and `labels` (−100 where no loss falls).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from stages.updaters.base import Item, Updater
@@ -38,9 +38,10 @@ class Sft(TrlUpdater):
 
         return SFTTrainer
 
-    def arguments(self) -> Mapping[str, Any]:
+    def arguments(self, items: Sequence[Item]) -> Mapping[str, Any]:
         return {
             "packing": False,
+            "max_length": None,
             "activation_checkpointing": False,
             "dataset_kwargs": {"skip_prepare_dataset": True},
         }

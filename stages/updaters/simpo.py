@@ -7,7 +7,7 @@ al. 2024, arXiv 2405.14734, eq. 6). `cpo_alpha` adds so much cross-entropy on th
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -65,7 +65,7 @@ class Simpo(TrlUpdater):
 
         return TokenTrainer
 
-    def arguments(self) -> Mapping[str, Any]:
+    def arguments(self, items: Sequence[Item]) -> Mapping[str, Any]:
         config = self.config
         return {
             "loss_type": "simpo",

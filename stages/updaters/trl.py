@@ -76,6 +76,7 @@ class TrlSettings(UpdaterSettings):
     """
 
     renamed: ClassVar[Mapping[str, str]] = {}  # by TRL's name, the name of our field
+    owned: ClassVar[Mapping[str, str]] = {}  # by TRL's name, why it cannot be set
 
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["constant_with_warmup", "cosine", "linear"] = "constant_with_warmup"
@@ -107,7 +108,7 @@ class TrlSettings(UpdaterSettings):
             "lr_scheduler_type": "schedule", **self.renamed
         }  # fmt: skip
         owned = {name: f"set update.updater.{field}" for name, field in ours.items()}
-        passed_through(self.trainer_args, OWNED | owned)
+        passed_through(self.trainer_args, {**OWNED, **self.owned, **owned})
         known = {field.name for field in fields(self.trl_config())}
         for name in self.trainer_args:
             if name not in known:
@@ -146,7 +147,7 @@ class TrlUpdater:
         """TRL's trainer."""
         raise NotImplementedError
 
-    def arguments(self) -> Mapping[str, Any]:
+    def arguments(self, items: Sequence[Item]) -> Mapping[str, Any]:
         """What the trainer's config has beside optimizer and batch."""
         return {}
 
@@ -231,8 +232,7 @@ class TrlUpdater:
             "use_cpu": not accelerated,
             "dataloader_pin_memory": accelerated,
             "remove_unused_columns": False,
-            "max_length": None,
-            **self.arguments(),
+            **self.arguments(items),
             **config.trainer_args,
         }
         rows = [{"row": place, **row} for place, row in enumerate(self.rows(items, plan))]

@@ -5,7 +5,8 @@ with used as (
     select id as trajectory_id, min((round, refresh)) as place, any_value(step) as step
     from step_output
     where run_id = $run_id and kind = 'trajectory'
-      and step in ('setup', 'generate', 'rationalize') and (round, refresh) <= ($round, $refresh)
+      and split_part(step, '-', 1) in ('setup', 'generate', 'rationalize')
+      and (round, refresh) <= ($round, $refresh)
     group by all
 ), judged as (
     select v.trajectory_id, arg_max(v, v.attempt) as verdict
@@ -25,6 +26,7 @@ with used as (
     select trajectory_id, step, place = ($round, $refresh) as now, place[1] as round from used
 )
 select t.*, judged.verdict.status as status, judged.verdict.score as score,
+       p.temperature as temperature, p.top_p as top_p, p.top_k as top_k,
        judged.verdict.extracted as extracted,
        coalesce(plain.prompt_id, t.prompt_id) as plain_prompt_id,
        case when placed.step = 'setup' then 'seed'
@@ -35,6 +37,7 @@ from placed
 join trajectory t using (trajectory_id)
 join judged using (trajectory_id)
 left join plain using (trajectory_id)
+left join sampling p on p.sampling_id = t.sampling_id
 anti join rejected using (trajectory_id)
 where placed.now or placed.step = 'setup'
    or (placed.round >= $since and $earlier and ($wrong_too or judged.verdict.status = 'correct'))

@@ -3,5 +3,6 @@
 select distinct s.round
 from step_run s join run using (run_id)
 where s.run_id = $run_id
-  and (s.step = 'evaluate' or (s.step = 'update' and s.round % $every <> 0 and run.recipe <> 'dpo'))
+  and (s.step = 'evaluate' or (s.step = 'update' and s.round % $every <> 0
+                               and run.recipe not in ('dpo', 'grpo')))
 order by s.round

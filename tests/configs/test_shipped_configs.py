@@ -10,12 +10,14 @@ import yaml
 
 from configs.load import check, load
 from configs.schema import Config
+from report.rounds import header
 from stages.equations import equation_key, equations_hold
 from stages.errors import ConfigError
+from stages.groups import GroupsConfig
 from stages.prompts import PromptsConfig, fill_template
 from stages.rationalize import hint_shows, template_marks
 from stages.update import StepsConfig
-from stages.updaters import dpo
+from stages.updaters import dpo, grpo
 from stages.verifiers.base import Judgement
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs"
@@ -28,7 +30,8 @@ SHIPPED = sorted(
 )
 # Recipes that name no model and no data of their own.
 BASES = ("star-gsm8k", "rejection-gsm8k", "star-commonsenseqa", "star-gptj-paper")
-TO_BE_NAMED = (*BASES, "dpo-irpo-gsm8k", "dpo-online-rlhflow", "dpo-semi-online")
+GRADIENTS = ("grpo-deepseekmath", "dr-grpo", "dapo", "gspo", "rloo", "prorl", "reinforce")
+TO_BE_NAMED = (*BASES, "dpo-irpo-gsm8k", "dpo-online-rlhflow", "dpo-semi-online", *GRADIENTS)
 GIVEN = [f"policy.path={FOLDER}", f"task.files={{train: {SUMS}}}"]
 PROMPTS = sorted((FOLDER / "prompts").glob("*.yaml"))
 
@@ -109,6 +112,97 @@ def test_semi_online_dpo_has_the_papers_numbers() -> None:
     assert (config.update.reference, config.timing.steps) == ("synced(every 1)", 10)
     assert (config.update.reset_optimizer, config.mix.pairs.rule) == ("never", "random")
     assert (config.generate.sampling.temperature, config.evaluate.n) == (1.0, 50)
+
+
+def gradients(name: str) -> tuple[Config, grpo.Config, GroupsConfig]:
+    config = shipped(name)
+    assert config.update.updater.type == "grpo" and config.update.init_from == "round_start"
+    assert config.update.updater.dtype == "auto" and config.mix.history == "new_only"
+    return config, config.update.updater, config.mix.groups
+
+
+def rollouts(config: Config) -> int:
+    """What a round samples at first."""
+    assert isinstance(config.generate.problems.per_round, int)
+    return config.generate.problems.per_round * config.generate.n
+
+
+def test_deepseekmath_holds_to_the_iterations_start_in_the_loss() -> None:
+    config, updater, groups = gradients("grpo-deepseekmath")
+    assert (config.generate.n, config.generate.sampling.max_tokens) == (64, 1024)
+    assert (updater.beta, updater.batch_size, updater.learning_rate) == (0.04, 1024, 1e-6)
+    assert (updater.loss, updater.kl_correction, config.timing.steps) == ("grpo", False, 1)
+    assert config.refreshes_of(1) * updater.batch_size == rollouts(config)
+    assert (groups.baseline, groups.scale, groups.equal) == ("group_mean", "group", "keep")
+    assert (config.rounds, config.update.reference) == (2, "round_start")
+
+
+def test_dr_grpo_divides_by_constants_alone() -> None:
+    config, updater, groups = gradients("dr-grpo")
+    assert (updater.loss, updater.length) == ("dr_grpo", config.generate.sampling.max_tokens)
+    assert (updater.length, config.generate.n, groups.scale) == (3000, 8, "none")
+    assert (updater.epsilon, updater.top, updater.beta) == (0.2, 0.2, 0.0)
+
+
+def test_dapo_clips_higher_and_tries_until_its_groups_are_mixed() -> None:
+    config, updater, groups = gradients("dapo")
+    assert (updater.epsilon, updater.epsilon_high, updater.loss) == (0.2, 0.28, "dapo")
+    assert (groups.wanted, config.generate.n, groups.equal) == (512, 16, "drop")
+    assert groups.tries > 1 and updater.beta == 0
+    assert config.update.steps.of_round(1, 512 * 16, updater.batch_size) == 16
+    assert updater.warmup_steps == 20 * 16
+    assert config.evaluate.n == 32 and config.evaluate.sampling.top_p == 0.7
+
+
+def test_gspo_clips_the_whole_sequence() -> None:
+    config, updater, _ = gradients("gspo")
+    assert (updater.ratio, updater.epsilon, updater.epsilon_high) == ("sequence", 3e-4, 4e-4)
+    assert (updater.loss, updater.beta) == ("grpo", 0.0)
+    assert rollouts(config) == 4 * updater.batch_size
+
+
+def test_rloo_has_its_kl_in_the_reward() -> None:
+    config, updater, groups = gradients("rloo")
+    assert (groups.baseline, groups.scale, groups.kl) == ("leave_one_out", "none", 0.03)
+    assert (updater.beta, updater.ratio, config.update.reference) == (0.0, "none", "base")
+    assert (config.generate.n, rollouts(config), updater.batch_size) == (4, 512, 256)
+
+
+def test_prorl_keeps_a_kl_clips_at_two_fifths_and_lets_answers_grow() -> None:
+    config, updater, groups = gradients("prorl")
+    assert (updater.epsilon, updater.epsilon_high, updater.learning_rate) == (0.2, 0.4, 2e-6)
+    assert updater.beta > 0 and config.update.reference == "base"
+    assert (config.generate.sampling.temperature, config.generate.n) == (1.2, 16)
+    assert (groups.wanted, groups.equal) == (256, "drop")
+    assert updater.batch_size == 64 * config.generate.n
+    lengths = {n: config.generate.sampling_of(n).max_tokens for n in (1, 1800, 1801, 2000)}
+    assert lengths == {1: 8192, 1800: 8192, 1801: 16384, 2000: 16384}
+    assert config.evaluate.sampling.max_tokens == 16384
+
+
+def test_reinforce_is_measured_by_earlier_rewards() -> None:
+    config, updater, groups = gradients("reinforce")
+    assert (config.generate.n, groups.baseline, groups.scale) == (1, "running_mean", "none")
+    assert (updater.ratio, updater.loss, updater.length) == ("none", "dr_grpo", 1)
+    assert rollouts(config) == updater.batch_size
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("grpo-deepseekmath", "KL k3 in the loss with β 0.04, clip 0.2/0.2 of each token's ratio"),
+        ("dr-grpo", "advantage by group_mean, equal groups kept, loss dr_grpo"),
+        ("dapo", "equal groups dropped, 512 groups in 10 tries, loss dapo, no reference, no KL, "
+                 "clip 0.2/0.28 of each token's ratio"),
+        ("gspo", "no KL, clip 0.0003/0.0004 of each sequence's ratio"),
+        ("rloo", "reference base, KL k1 in the reward with β 0.03, no clipping"),
+        ("prorl", "reference base, KL k3 in the loss with β 0.001, clip 0.2/0.4 of each token's"),
+        ("reinforce", "advantage by running_mean, equal groups kept, loss dr_grpo, no reference, "
+                      "no KL, no clipping"),
+    ],
+)  # fmt: skip
+def test_a_header_names_advantage_kl_and_clip(name: str, said: str) -> None:
+    assert said in header(shipped(name))
 
 
 def test_gptj_has_the_papers_numbers() -> None:

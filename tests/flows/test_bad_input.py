@@ -30,8 +30,8 @@ BAD_RUNS = {
     "no rounds": (["--rounds", "0"], "rounds: 0 is not allowed; input should be greater than"),
     "unknown part": (["verifier.type=exakt"], "verifier.type: 'exakt' is unknown; allowed: exact"),
     "not built": (
-        ["update.updater.type=grpo"],
-        "update.updater.type: 'grpo' is not built yet (it needs",
+        ["verifier.type=code"],
+        "verifier.type: 'code' is not built yet (it needs",
     ),
     "contradiction": (["evaluate.k=99"], "k is 99, n is 8: pass@k needs at least k samples"),
     "recipe": (["recipe=rejection"], "rationalize.enabled is true, but recipe rejection never"),

@@ -115,6 +115,25 @@ def test_another_seed_walks_another_way() -> None:
     assert one == choose_problems(PROBLEMS, "all", "seeded", 0, 1)
 
 
+@pytest.mark.parametrize("order", ["seeded", "split", "unsolved_first"])
+def test_later_turns_take_the_problems_that_come_after_until_there_are_none(order: str) -> None:
+    turns = [choose_problems(PROBLEMS, 4, order, 1, 2, turn=turn) for turn in range(4)]  # type: ignore[arg-type]
+    assert [len(chosen) for chosen in turns] == [4, 4, 2, 0]
+    assert {p.problem_id for chosen in turns for p in chosen} == set(IDS)
+    assert turns[0] == choose_problems(PROBLEMS, 4, order, 1, 2)  # type: ignore[arg-type]
+
+
+def test_the_answers_to_a_prompt_share_a_group_of_their_refresh() -> None:
+    prompts = [a_prompt(problem) for problem in PROBLEMS[:3]]
+    slots = plan_slots(prompts, DRAW)
+    groups = {(slot.prompt.prompt_id, slot.group) for slot in slots}
+    assert len(groups) == 3 and all(group for _, group in groups)
+    later = plan_slots(prompts, replace(DRAW, refresh=1))
+    assert not {slot.group for slot in slots} & {slot.group for slot in later}
+    assert {slot.group for slot in plan_slots(prompts, replace(DRAW, purpose="eval"))} == {None}
+    assert {slot.group for slot in plan_slots(prompts, replace(DRAW, n=1))} == {None}
+
+
 def test_unsolved_first_takes_the_lowest_rates_and_what_was_never_tried() -> None:
     rates = dict(zip(IDS, (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1), strict=False))
     chosen = choose_problems(PROBLEMS, 3, "unsolved_first", 0, 2, rates)

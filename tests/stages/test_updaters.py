@@ -29,6 +29,7 @@ TRL = {"batch_size": 4, "learning_rate": 0.01, "warmup_steps": 1}
 SETTINGS: dict[str, dict[str, Any]] = {
     "command": {"batch_size": 4, "command": NUDGE},
     "dpo": TRL,
+    "grpo": TRL,
     "kto": TRL,
     "sft": TRL,
     "simpo": TRL,
@@ -48,6 +49,9 @@ def items_for(rows: str, first: int = 0, step: int = 1) -> list[Item]:
             reward=float(n % 2) if rows == "rollout" else None,
             reference={"sft": (), "rollout": (-9.0 - n,), "pair": (-9.0 - n, -8.0)}[rows],
             texts=("1+2", "=3", "=4")[: 3 if rows == "pair" else 2],
+            advantage=(-1.0) ** n if rows == "rollout" else None,
+            logprobs=(-2.0,) * (3 + n) if rows == "rollout" else None,
+            temperature=1.0 if rows == "rollout" else None,
         )
         for n in range(8)
     ]

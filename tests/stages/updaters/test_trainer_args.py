@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from stages import ids
 from stages.settings import identity
-from stages.updaters import Item, Plan, dpo, kto, sft, simpo
+from stages.updaters import Item, Plan, dpo, grpo, kto, sft, simpo
 
 ITEMS = [Item(ids.mint("i", n), (1, 5, 6 + n), (7, 8 + n, 2)) for n in range(4)]
-CONFIGS: dict[str, Any] = {"dpo": dpo, "kto": kto, "sft": sft, "simpo": simpo}
+CONFIGS: dict[str, Any] = {"dpo": dpo, "grpo": grpo, "kto": kto, "sft": sft, "simpo": simpo}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
