@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from stages import verifiers
 from stages.rows import Status
-from stages.verifiers import VerifierPart
+from stages.verifiers import VerifierPart, judge_text
 
 VERIFIERS = in_folder(verifiers)
 SETTINGS: dict[str, dict[str, Any]] = {"exact": {}, "numeric": {}, "choice": {}}
@@ -84,14 +84,14 @@ def test_a_verifier_says_who_it_is(name: str) -> None:
 def test_right_is_correct_and_wrong_is_wrong(name: str) -> None:
     part = build(name)
     for reference, right, wrong in EXAMPLES[name]:
-        assert part.judge(reference, right).status == "correct"
-        assert part.judge(reference, wrong).status == "wrong"
+        assert judge_text(part, reference, right).status == "correct"
+        assert judge_text(part, reference, wrong).status == "wrong"
 
 
 @each_verifier
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
 def test_odd_text_is_wrong_and_never_an_error(name: str, text: str) -> None:
-    judgement = build(name).judge(EXAMPLES[name][0][0], text)
+    judgement = judge_text(build(name), EXAMPLES[name][0][0], text)
     assert judgement.status == "wrong" and judgement.reason
 
 
@@ -99,11 +99,13 @@ def test_odd_text_is_wrong_and_never_an_error(name: str, text: str) -> None:
 @given(reference=st.text(), completion=st.text())
 def test_any_text_is_judged_and_twice_alike(name: str, reference: str, completion: str) -> None:
     part = build(name)
-    judgement = part.judge(reference, completion)
+    judgement = judge_text(part, reference, completion)
     assert judgement.status in get_args(Status)
     assert (judgement.score is None) == (judgement.status == "unjudged")
     assert (
-        judgement == part.judge(reference, completion) == build(name).judge(reference, completion)
+        judgement
+        == judge_text(part, reference, completion)
+        == judge_text(build(name), reference, completion)
     )
 
 
@@ -112,7 +114,7 @@ def test_any_text_is_judged_and_twice_alike(name: str, reference: str, completio
 def test_an_empty_reference_is_our_fault(name: str, reference: str) -> None:
     for _, right, wrong in EXAMPLES[name]:
         for completion in (right, wrong, ""):
-            judgement = build(name).judge(reference, completion)
+            judgement = judge_text(build(name), reference, completion)
             assert (judgement.status, judgement.score) == ("unjudged", None)
 
 
@@ -130,5 +132,5 @@ def test_sameness_of_answers_is_symmetric_and_every_answer_is_its_own_equal(
 def test_a_right_answer_is_the_same_as_its_reference(name: str) -> None:
     part = build(name)
     for reference, right, _ in EXAMPLES[name]:
-        extracted = part.judge(reference, right).extracted
+        extracted = judge_text(part, reference, right).extracted
         assert extracted is not None and part.same_answer(extracted, reference)
