@@ -48,7 +48,11 @@ class Judgement:
 
 
 class VerifierPart(Protocol):
-    """A built verifier; `decides`: its status tells right answers from wrong ones."""
+    """A built verifier.
+
+    `decides`: its status tells right answers from wrong ones. `group`: how many answers to a
+    problem it compares, asking which are right; None where it looks at each by itself.
+    """
 
     @property
     def name(self) -> str: ...
@@ -62,6 +66,8 @@ class VerifierPart(Protocol):
     def isolation(self) -> str: ...
     @property
     def decides(self) -> bool: ...
+    @property
+    def group(self) -> int | None: ...
 
     def judge(self, answers: Sequence[Answer]) -> list[Judgement]:
         """Judge answers to one problem, sampled alike, in their order."""
@@ -76,6 +82,8 @@ class OneByOne:
     """A verifier that looks at each answer by itself; one that was cut off is wrong."""
 
     __slots__ = ()
+    decides = True
+    group: int | None = None
 
     def judge(self, answers: Sequence[Answer]) -> list[Judgement]:
         return [

@@ -81,7 +81,6 @@ class Choice(OneByOne):
     version: str = "1"
     trust: str = "strong"
     isolation: str = "none"
-    decides: bool = True
 
     def judge_one(self, answer: Answer) -> Judgement:
         completion, expected = answer.completion, _whole(answer.reference)

@@ -34,7 +34,6 @@ class Exact(OneByOne):
     version: str = "1"
     trust: str = "strong"
     isolation: str = "none"
-    decides: bool = True
 
     def judge_one(self, answer: Answer) -> Judgement:
         expected = answer.reference.strip()

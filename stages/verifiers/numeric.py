@@ -59,7 +59,6 @@ class Numeric(OneByOne):
     version: str = "1"
     trust: str = "strong"
     isolation: str = "none"
-    decides: bool = True
 
     def judge_one(self, answer: Answer) -> Judgement:
         completion, expected = answer.completion, read(answer.reference)
