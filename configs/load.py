@@ -160,8 +160,7 @@ def _known_keys(path: list[str], values: dict[str, Any]) -> list[str]:
             values = values[int(name)]
             continue
         values = values.get(name, {})
-        annotation = model.model_fields[name].annotation
-        options = [o for o in (get_args(annotation) or (annotation,)) if hasattr(o, "model_fields")]
+        options = _sections(model.model_fields[name].annotation)
         matching = [
             o
             for o in options
@@ -170,3 +169,10 @@ def _known_keys(path: list[str], values: dict[str, Any]) -> list[str]:
         ]
         model = cast("type[BaseModel]", (matching or options)[0])
     return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _sections(annotation: Any) -> list[Any]:
+    """The Config classes that an annotation names, in unions and lists too."""
+    if hasattr(annotation, "model_fields"):
+        return [annotation]
+    return [found for inner in get_args(annotation) for found in _sections(inner)]

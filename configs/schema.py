@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from configs.notify import NotifyConfig
+from configs.rewards import check_rewards
 from stages.alarms import DEFAULTS, AlarmConfig
 from stages.decontaminate import DecontaminateConfig
 from stages.evaluate import EvaluateConfig
@@ -15,6 +16,7 @@ from stages.measures.monitors import MonitorsConfig
 from stages.mix import MixConfig
 from stages.policies import PolicyConfig
 from stages.prompts import PromptsConfig
+from stages.rewards import RewardConfig
 from stages.rows import PromptSet
 from stages.samplers import SamplerConfig
 from stages.samplers.base import SamplingConfig
@@ -163,7 +165,8 @@ class Config(Settings):
 
     `keep` says whose checkpoints stay on disk: all, best (held-out pass@1), or last(n).
     `evaluation_sets` are tasks whose held-out problems are never trained on either. Given
-    `alarms` take the place of those built in.
+    `alarms` take the place of those built in. `reward` is a control arm: what training sees in
+    place of the verifier's score.
     """
 
     recipe: Literal["star", "rejection", "dpo"]
@@ -175,6 +178,7 @@ class Config(Settings):
     prompts: PromptsConfig | None = later(None)
     sampler: SamplerConfig
     verifier: VerifierConfig
+    reward: RewardConfig | None = later(None)
     generate: GenerateConfig = GenerateConfig()
     rationalize: RationalizeConfig = RationalizeConfig()
     mix: MixConfig = MixConfig()
@@ -218,6 +222,11 @@ class Config(Settings):
                 f"update.updater.type is {self.update.updater.type!r}, and recipe {self.recipe} "
                 f"does not make its rows: use one of {fits}, or command with rows: {rows}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _reward_can_teach(self) -> "Config":
+        check_rewards(self)
         return self
 
     @model_validator(mode="after")

@@ -20,6 +20,7 @@ from stages.policies.checkpoint import (
     load_tokenizer,
     model_id_of,
 )
+from stages.rewards import Rewarded
 from stages.rows import Model, Problem, PromptSet
 from stages.samplers.base import Engine
 from stages.tasks import Split, Task
@@ -30,13 +31,19 @@ SYNCED = re.compile(r"synced\(every ([0-9]+)\)")
 
 
 class Run:
-    """A run that holds its lock: everything that stays the same from round to round."""
+    """A run that holds its lock: everything that stays the same from round to round.
+
+    `verifier` says what is right, `rewarded` what training sees: the same but for control arms.
+    """
 
     def __init__(self, name: str, run_id: Id, config: Config, store: Store, screen: Screen) -> None:
         self.name, self.run_id, self.config = name, run_id, config
         self.store, self.screen = store, screen
         self.task: Task = config.task.build()
         self.verifier: VerifierPart = config.verifier.build()
+        self.rewarded: VerifierPart = (
+            Rewarded(self.verifier, config.reward.build()) if config.reward else self.verifier
+        )
         self._engine: tuple[Id, Engine] | None = None
 
     @cached_property

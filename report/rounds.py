@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from report.rewards import reward_said
 from stages.rows import SELF_MADE
 from store.db import Store
 from store.transaction import read
@@ -53,7 +54,7 @@ def header(config: Any) -> str:
     return (
         f"{config.recipe}: task {config.task.type}, policy {config.policy.type}, {answers} to "
         f"{generate.problems.per_round} problems a round at temperature "
-        f"{generate.sampling.temperature:g}, reward {config.verifier.type}; update "
+        f"{generate.sampling.temperature:g}, reward {reward_said(config)}; update "
         f"{update.updater.type} from {update.init_from} ({', '.join(numbers)}), "
         f"{_compared(update)}, policy refreshed {_timing(config.timing)}"
     )

@@ -71,15 +71,15 @@ class Composed:
 
     def _whole(self, decided: Judgement, parts: Sequence[Judgement]) -> Judgement:
         score = None if decided.status == "unjudged" else self.combine(parts)
-        components = tuple(
+        stored = tuple(
             component
             for name, weight, part in zip(self._names, self._weights, parts, strict=True)
-            for component in _components(name, weight, part)
+            for component in components(name, weight, part)
         )
         if score is None:
             unjudged = next((part for part in parts if part.status == "unjudged"), decided)
-            return Judgement("unjudged", None, None, unjudged.reason, components)
-        return replace(decided, score=score, components=components)
+            return Judgement("unjudged", None, None, unjudged.reason, stored)
+        return replace(decided, score=score, components=stored)
 
     def decide(self, judgements: Sequence[Judgement]) -> Judgement:
         """The judgement whose status, answer and reason count, among the deciding parts'."""
@@ -90,7 +90,8 @@ class Composed:
         raise NotImplementedError
 
 
-def _components(name: str, weight: float, part: Judgement) -> list[Component]:
+def components(name: str, weight: float, part: Judgement) -> list[Component]:
+    """A part's score under its name, and its own components as metrics."""
     if part.score is None:
         return []
     below = [(f"{name}.{inner}", value, 0.0) for inner, value, _ in part.components]
