@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run rewards, in words."""
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -16,13 +17,18 @@ def verifier_said(verifier: Any) -> str:
     """A verifier with its parts and their weights: `1 × numeric + 0.2 × format`."""
     parts = [verifier_said(part) for part in getattr(verifier, "parts", ())]
     if verifier.type == "weighted":
-        weighed = list(zip(verifier.weights, parts, strict=True))
-        terms = [f"{weight:g} × {part}" for weight, part in weighed if weight]
-        metrics = [part for weight, part in weighed if not weight]
-        return " + ".join(terms) + (f" (metrics: {', '.join(metrics)})" if metrics else "")
+        metrics = [part for w, part in zip(verifier.weights, parts, strict=True) if not w]
+        beside = f" (metrics: {', '.join(metrics)})" if metrics else ""
+        return weighed(verifier.weights, parts) + beside
     if parts:
         return f"{verifier.type} of {', '.join(parts)}"
     return _settings(verifier) if verifier.type in ("length", "distance") else str(verifier.type)
+
+
+def weighed(weights: Sequence[float], names: Sequence[str]) -> str:
+    """A weighted sum in words, terms of weight 0 left out."""
+    pairs = zip(weights, names, strict=True)
+    return " + ".join(f"{weight:g} × {name}" for weight, name in pairs if weight)
 
 
 def _settings(section: Any) -> str:

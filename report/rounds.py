@@ -56,7 +56,7 @@ def header(config: Any) -> str:
         f"{generate.problems.per_round} problems a round at temperature "
         f"{generate.sampling.temperature:g}, reward {reward_said(config)}; update "
         f"{update.updater.type} from {update.init_from} ({', '.join(numbers)}), "
-        f"{_compared(update)}, policy refreshed {_timing(config.timing)}"
+        f"{_compared(update)}, policy refreshed {refreshed(config.timing)}"
     )
 
 
@@ -70,7 +70,8 @@ def _compared(update: Any) -> str:
     return f"loss {' + '.join(losses)}, reference {update.reference}{kl}, no clipping"
 
 
-def _timing(timing: Any) -> str:
+def refreshed(timing: Any) -> str:
+    """How often the policy is refreshed, in words."""
     words = {"every_round": "every round", "never": "never (offline)"}
     refresh = timing.policy_refresh
     return words.get(refresh, f"every {timing.steps} steps (s = {timing.steps})")
