@@ -36,6 +36,13 @@ rejection: $(READY) ## Rejection sampling: make rejection ITER=3
 	$(STARLOOP) run configs/rejection.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 dpo: $(READY) ## Semi-online iterative DPO on addition: make dpo ITER=3
 	$(STARLOOP) run configs/dpo.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
+ARMS := random incorrect format_only
+grpo-controls: $(READY) ## GRPO beside control arms, other rewards: make grpo-controls ITER=8
+	for arm in "" $(ARMS); do \
+		$(STARLOOP) run configs/grpo.yaml --name controls mix.groups.equal=keep \
+			$${arm:+reward.type=$$arm} $(if $(ITER),--rounds $(ITER)) $(ARGS) || exit; \
+	done
+	$(STARLOOP) report controls $(ARMS:%=controls-%)
 CRON ?= 0 2 * * *
 dpo-schedule: $(READY) ## A round of it at each firing: make dpo-schedule CRON="0 2 * * *"
 	$(STARLOOP) schedule configs/dpo.yaml --cron "$(CRON)" $(ARGS)
@@ -86,4 +93,4 @@ bench-real-models: $(READY) ## Figures of real models
 bench-dpo: $(READY) ## Figures of iterative DPO
 	$(BIN)/python -m benchmarks.dpo
 
-.PHONY: help setup vllm star rejection dpo dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models bench-dpo
+.PHONY: help setup vllm star rejection dpo grpo-controls dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models bench-dpo
