@@ -27,15 +27,19 @@ class ComposedConfig(Settings):
 
 
 class Composed:
-    """What the combinators share; each says how statuses and scores come together."""
+    """What the combinators share; each says how statuses and scores come together.
+
+    `version` holds those of the parts: their judgements are its own.
+    """
 
     name: str
-    version = "1"
+    own_version = "1"
 
     def __init__(
         self, parts: Sequence[VerifierPart], weights: Sequence[float], config: str
     ) -> None:
         self.config = config
+        self.version = f"{self.own_version}({','.join(part.version for part in parts)})"
         self._parts, self._weights = list(parts), list(weights)
         self._names = _numbered([part.name for part in parts])
         places = range(len(parts))
@@ -77,7 +81,7 @@ class Composed:
             for component in components(name, weight, part)
         )
         if score is None:
-            unjudged = next((part for part in parts if part.status == "unjudged"), decided)
+            unjudged = next(one for one in (decided, *parts) if one.status == "unjudged")
             return Judgement("unjudged", None, None, unjudged.reason, stored)
         return replace(decided, score=score, components=stored)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`all`, `any`, `weighted`: whose status counts, what the score is, and the parts beside it."""
 
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from stages.verifiers import Answer, Judgement, VerifierConfig, VerifierPart
+from stages.verifiers import Answer, Judgement, VerifierConfig, VerifierPart, exact
 
 CONFIG: TypeAdapter[Any] = TypeAdapter(VerifierConfig)
 EXACT: dict[str, Any] = {"type": "exact"}
@@ -138,6 +139,16 @@ def test_an_answer_that_was_cut_off_is_wrong_and_still_pays_for_its_length() -> 
     part = composed("weighted", NUMERIC, LENGTH, weights=[1.0, 1.0])
     found = judged(part, "#12" + " " * 37, truncated=True)
     assert (found.status, found.score, found.reason) == ("wrong", -1.0, "truncated")
+
+
+def test_a_part_of_another_version_makes_another_verifier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"type": "any", "parts": [EXACT, NUMERIC]}
+    assert composed("weighted", given, FORMAT, weights=[1, 1]).version == "1(1(1,1),1)"
+    newer = partial(exact.Exact, version="2")
+    monkeypatch.setattr(exact, "Exact", newer)
+    assert composed("weighted", given, FORMAT, weights=[1, 1]).version == "1(1(2,1),1)"
 
 
 def test_only_parts_without_a_right_answer_decide_nothing() -> None:
