@@ -37,7 +37,7 @@ def _apart(chosen: str, rejected: str) -> View:
 
 
 # Of TRL's losses, with c, r and Δ; `aot` and `aot_unpaired` sort them over the batch.
-VIEWS: Mapping[Loss, View] = {
+VIEWS: Mapping[str, View] = {
     "sigmoid": _alike("β * σ(-β * Δ)"),
     "hinge": _alike("β * (β * Δ < 1)"),
     "ipo": _apart(
