@@ -4,5 +4,5 @@
 from stages.verifiers import choice, distance, exact, format, length, numeric
 
 PlainConfig = (
-    choice.Config | distance.Config | exact.Config | format.Config | length.Config | numeric.Config
+    exact.Config | numeric.Config | choice.Config | distance.Config | format.Config | length.Config
 )
