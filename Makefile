@@ -38,6 +38,13 @@ dpo: $(READY) ## Semi-online iterative DPO on addition: make dpo ITER=3
 	$(STARLOOP) run configs/dpo.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 grpo: $(READY) ## Policy gradients on addition: make grpo ITER=16
 	$(STARLOOP) run configs/grpo.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
+ARMS := random incorrect format_only
+grpo-controls: $(READY) ## GRPO beside control arms, other rewards: make grpo-controls ITER=8
+	for arm in "" $(ARMS); do \
+		$(STARLOOP) run configs/grpo.yaml --name controls mix.groups.equal=keep \
+			$${arm:+reward.type=$$arm} $(if $(ITER),--rounds $(ITER)) $(ARGS) || exit; \
+	done
+	$(STARLOOP) report controls $(ARMS:%=controls-%)
 CRON ?= 0 2 * * *
 dpo-schedule: $(READY) ## A round of it at each firing: make dpo-schedule CRON="0 2 * * *"
 	$(STARLOOP) schedule configs/dpo.yaml --cron "$(CRON)" $(ARGS)
@@ -90,4 +97,4 @@ bench-dpo: $(READY) ## Figures of iterative DPO
 bench-grpo: $(READY) ## Figures of policy gradients
 	$(BIN)/python -m benchmarks.grpo
 
-.PHONY: help setup vllm star rejection dpo grpo dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models bench-dpo bench-grpo
+.PHONY: help setup vllm star rejection dpo grpo grpo-controls dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models bench-dpo bench-grpo

@@ -151,19 +151,30 @@ def _path(location: Sequence[int | str], values: Any) -> list[int | str]:
 
 def _known_keys(path: list[str], values: dict[str, Any]) -> list[str]:
     """The keys a section knows, found by walking the model along the path."""
-    model: type[BaseModel] = Config
+    options: list[Any] = [Config]
     for name in path:
         if isinstance(values, list):  # an element of a list is what the list is of
             values = values[int(name)]
-            continue
-        values = values.get(name, {})
-        annotation = model.model_fields[name].annotation
-        options = [o for o in (get_args(annotation) or (annotation,)) if hasattr(o, "model_fields")]
-        matching = [
-            o
-            for o in options
-            if "type" not in o.model_fields
-            or values.get("type") in get_args(o.model_fields["type"].annotation)
-        ]
-        model = cast("type[BaseModel]", (matching or options)[0])
-    return [field.alias or name for name, field in model.model_fields.items()]
+        else:
+            options = _sections(_fitting(options, values).model_fields[name].annotation)
+            values = values.get(name, {})
+    fields = _fitting(options, values).model_fields
+    return [field.alias or name for name, field in fields.items()]
+
+
+def _fitting(options: list[Any], values: Any) -> type[BaseModel]:
+    """The Config class among some that has the `type` of the values, else the first."""
+    fitting = [
+        option
+        for option in options
+        if "type" not in option.model_fields
+        or values.get("type") in get_args(option.model_fields["type"].annotation)
+    ]
+    return cast("type[BaseModel]", (fitting or options)[0])
+
+
+def _sections(annotation: Any) -> list[Any]:
+    """The Config classes that an annotation names, in unions and lists too."""
+    if hasattr(annotation, "model_fields"):
+        return [annotation]
+    return [found for inner in get_args(annotation) for found in _sections(inner)]

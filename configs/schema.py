@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from configs.generate import GenerateConfig
 from configs.notify import NotifyConfig
 from configs.policy_gradients import check_policy_gradients
+from configs.rewards import check_rewards
 from stages.alarms import DEFAULTS, AlarmConfig
 from stages.decontaminate import DecontaminateConfig
 from stages.evaluate import EvaluateConfig
@@ -17,6 +18,7 @@ from stages.measures.monitors import MonitorsConfig
 from stages.mix import MixConfig
 from stages.policies import PolicyConfig
 from stages.prompts import PromptsConfig
+from stages.rewards import RewardConfig
 from stages.rows import PromptSet
 from stages.samplers import SamplerConfig
 from stages.settings import Settings, later, operational
@@ -138,7 +140,8 @@ class Config(Settings):
 
     `keep` says whose checkpoints stay on disk: all, best (held-out pass@1), or last(n).
     `evaluation_sets` are tasks whose held-out problems are never trained on either. Given
-    `alarms` take the place of those built in.
+    `alarms` take the place of those built in. `reward` is a control arm: what training sees in
+    place of the verifier's score.
     """
 
     recipe: Literal["star", "rejection", "dpo", "grpo"]
@@ -150,6 +153,7 @@ class Config(Settings):
     prompts: PromptsConfig | None = later(None)
     sampler: SamplerConfig
     verifier: VerifierConfig
+    reward: RewardConfig | None = later(None)
     generate: GenerateConfig = GenerateConfig()
     rationalize: RationalizeConfig = RationalizeConfig()
     mix: MixConfig = MixConfig()
@@ -212,6 +216,11 @@ class Config(Settings):
             raise ValueError(
                 f"update.reference is {reference!r}, and {name} has none: leave it out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _reward_can_teach(self) -> "Config":
+        check_rewards(self)
         return self
 
     @model_validator(mode="after")

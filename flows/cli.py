@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from flows.commands.deploy import deploy
+from flows.commands.describe import describe
 from flows.commands.doctor import doctor
 from flows.commands.export import export
 from flows.commands.gc import gc
@@ -39,7 +40,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(run, status, report, samples, sql, snapshot, import_, export, verify),
-    *(preflight, doctor, gc, init, schedule, deploy),
+    *(preflight, doctor, gc, init, schedule, deploy, describe),
 )
 for command in COMMANDS:
     app.command(command.__name__.rstrip("_"))(command)

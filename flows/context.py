@@ -21,6 +21,7 @@ from stages.policies.checkpoint import (
     load_tokenizer,
     model_id_of,
 )
+from stages.rewards import Rewarded
 from stages.rows import Model, Problem, PromptSet
 from stages.samplers.base import Engine
 from stages.settings import canonical
@@ -33,6 +34,8 @@ SYNCED = re.compile(r"synced\(every ([0-9]+)\)")
 
 class Run:
     """A run that holds its lock: everything that stays the same from round to round.
+
+    `verifier` says what is right, `rewarded` what training sees: the same but for control arms.
 
     `began` is the task as the run began with it (None: as it is now): what step keys hash, so that
     no key changes where a train file has grown.
@@ -52,6 +55,9 @@ class Run:
         self.began = began or config.task
         self.task: Task = config.task.build()
         self.verifier: VerifierPart = config.verifier.build()
+        self.rewarded: VerifierPart = (
+            Rewarded(self.verifier, config.reward.build()) if config.reward else self.verifier
+        )
         self._engine: tuple[Id, Engine] | None = None
 
     @cached_property

@@ -112,7 +112,7 @@ def starloop(
     has train problems that the run has not sampled. A firing that finds the run or the store held
     by another process is cancelled. One that was killed is marked as crashed by the next one.
     """
-    from flows.commands.common import check_name, store_path
+    from flows.commands.common import named_run, store_path
 
     log = get_run_logger()
     os.chdir(folder or ".")
@@ -121,7 +121,7 @@ def starloop(
     try:
         settle(path)
         resolved = load(Path(config), overrides or [])
-        run = check_name(name or Path(config).stem)
+        run = named_run(name, Path(config), resolved)
         said = carry_on(
             run, resolved, path, LoggedScreen(log.info), rounds_per_firing, until, on_new_problems
         )

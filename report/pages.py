@@ -65,6 +65,10 @@ def pages(store: Store, names: Sequence[str]) -> list[Section]:
     return sections
 
 
+CONTROL = (
+    "A control arm: training saw another reward than the verifier's, which measures. What it gains "
+    "is no effect of right answers being rewarded."
+)
 GAIN_HEAD = ("round", "pass@1 difference", "95 % interval, paired", "questions")
 
 
@@ -94,8 +98,10 @@ def _run_section(run: Mapping[str, Any], config: Any, lines: Sequence[RoundLine]
         if run["forked_from_name"]
         else ""
     )
+    control = f"{CONTROL}\n" if config.reward else ""
     rows = [cells(line, slices) for line in lines]
-    return Section(run["name"], f"{header(config)}\n{fork}{kind} {what}", columns(lines), rows)
+    text = f"{header(config)}\n{control}{fork}{kind} {what}"
+    return Section(run["name"], text, columns(lines), rows)
 
 
 def hint_sections(store: Store, name: str) -> list[Section]:

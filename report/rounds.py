@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from report.rewards import reward_said
 from stages.rows import SELF_MADE
 from store.db import Store
 from store.transaction import read
@@ -53,9 +54,9 @@ def header(config: Any) -> str:
     return (
         f"{config.recipe}: task {config.task.type}, policy {config.policy.type}, {answers} to "
         f"{generate.problems.per_round} problems a round at temperature "
-        f"{generate.sampling.temperature:g}, reward {config.verifier.type}; update "
+        f"{generate.sampling.temperature:g}, reward {reward_said(config)}; update "
         f"{update.updater.type} from {update.init_from} ({', '.join(numbers)}), "
-        f"{_weighed(config)}{_compared(config)}, policy refreshed {_timing(config.timing)}"
+        f"{_weighed(config)}{_compared(config)}, policy refreshed {refreshed(config.timing)}"
     )
 
 
@@ -106,7 +107,8 @@ def _clip(updater: Any) -> str:
     return f"clip {updater.epsilon:g}/{updater.top:g} of each {ratio}'s ratio"
 
 
-def _timing(timing: Any) -> str:
+def refreshed(timing: Any) -> str:
+    """How often the policy is refreshed, in words."""
     words = {"every_round": "every round", "never": "never (offline)"}
     refresh = timing.policy_refresh
     return words.get(refresh, f"every {timing.steps} steps (s = {timing.steps})")

@@ -12,7 +12,7 @@ from stages.decontaminate import Overlap
 from stages.ids import Id
 from stages.rows import Problem, ProblemDecision
 from stages.tasks.base import LeftOut
-from stages.verifiers.base import VerifierPart
+from stages.verifiers.base import VerifierPart, judge_text
 
 
 def unread(
@@ -36,7 +36,7 @@ def refused(problems: Sequence[Problem], verifier: VerifierPart) -> dict[Id, str
     """
     found = {}
     for problem in problems:
-        judgement = verifier.judge(problem.answer, "")
+        judgement = judge_text(verifier, problem.answer, "")
         if judgement.status == "unjudged":
             found[problem.problem_id] = judgement.reason
         elif not verifier.same_answer(problem.answer, problem.answer):

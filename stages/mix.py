@@ -68,7 +68,7 @@ def mix(
 ) -> Mix:
     """Choose among the candidates and order the chosen rows for training.
 
-    Right answers are rows of kind `sft`; right and wrong ones, with their reward, `rollout`.
+    Right answers are rows of kind `sft`; right and wrong ones, weighed by their reward, `rollout`.
     """
     allowed = {"correct"} if kind == "sft" else {"correct", "wrong"}
     kept, left_out = _choose(_ordered(candidates, seed), config, allowed)
@@ -82,7 +82,15 @@ def mix(
     ]
     training_rows = [
         TrainingRow(
-            set_id, row_id, place, kind, c.prompt.prompt_id, 1.0, c.source, loss_tokens(c), c.age
+            set_id,
+            row_id,
+            place,
+            kind,
+            c.prompt.prompt_id,
+            _weight(c, kind),
+            c.source,
+            loss_tokens(c),
+            c.age,
         )
         for place, (row_id, c) in enumerate(rows)
     ]
@@ -230,16 +238,21 @@ def _dedup_text(candidate: Candidate, config: MixConfig) -> str | None:
 
 def _training_rows(kept: Sequence[Candidate], kind: str) -> list[tuple[Id, Candidate]]:
     """The kept candidates with their row ids; equal contents get ids of their own."""
-    copies: Counter[tuple[Id, Id]] = Counter()
+    copies: Counter[tuple[Id, Id, float]] = Counter()
     rows = []
     for candidate in kept:
         prompt = candidate.prompt
         content = ids.content_id(prompt.token_ids, candidate.trajectory.token_ids)
-        copy = copies[prompt.prompt_id, content]
-        row_id = ids.training_row_id(kind, prompt.prompt_id, [content], 1.0, copy)
-        copies[prompt.prompt_id, content] += 1
+        same = (prompt.prompt_id, content, _weight(candidate, kind))
+        row_id = ids.training_row_id(kind, same[0], [content], same[2], copies[same])
+        copies[same] += 1
         rows.append((row_id, candidate))
     return rows
+
+
+def _weight(candidate: Candidate, kind: str) -> float:
+    """1; of a rollout its reward, so that other rewards of the same answers are other rows."""
+    return (candidate.score or 0.0) if kind == "rollout" else 1.0
 
 
 def rationalized_share(candidates: Sequence[Candidate], mixed: Mix) -> float:

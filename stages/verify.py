@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trajectories and a verifier to verdicts.
 
-A cut-off completion is `wrong` (truncated). What could not be judged is tried again, and every
-try is a verdict of its own.
+Answers to one prompt by one policy are judged together. What could not be judged is tried again,
+and every try is a verdict of its own.
 """
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from stages import ids
-from stages.errors import HeldError
+from stages.errors import HeldError, VerifierError
 from stages.ids import Id
 from stages.rows import Problem, Trajectory, Verdict, VerdictComponent, Verifier
-from stages.verifiers.base import Judgement, VerifierPart
+from stages.verifiers.base import Answer, Judgement, VerifierPart
 
 RETRIES = 3
 
@@ -27,21 +29,57 @@ def verify(
 ) -> tuple[list[Verdict], list[VerdictComponent]]:
     """All verdicts, tries that ended `unjudged` included, and the parts of their scores."""
     row = verifier_row(verifier)
-    verdicts: list[Verdict] = []
-    components: list[VerdictComponent] = []
-    for trajectory in trajectories:
-        reference = problems[trajectory.problem_id].answer
-        for attempt in range(1 + RETRIES):
-            judgement = _judge(trajectory, reference, verifier)
-            verdict = _verdict(trajectory, row.verifier_id, attempt, judgement, verifier)
-            verdicts.append(verdict)
-            components += [
-                VerdictComponent(verdict.verdict_id, name, value, weight)
-                for name, value, weight in judgement.components
-            ]
-            if judgement.status != "unjudged":
-                break
-    return verdicts, components
+    groups: dict[tuple[Id | str | None, ...], list[Trajectory]] = defaultdict(list)
+    for one in trajectories:
+        groups[one.problem_id, one.prompt_id, one.model_id, one.purpose].append(one)
+    found: dict[Id, list[tuple[Verdict, Judgement]]] = {}
+    for group in groups.values():
+        found |= _judge(group, problems[group[0].problem_id].answer, verifier, row.verifier_id)
+    tries = [judged for one in trajectories for judged in found[one.trajectory_id]]
+    components = [
+        VerdictComponent(verdict.verdict_id, name, value, weight)
+        for verdict, judgement in tries
+        for name, value, weight in judgement.components
+    ]
+    return [verdict for verdict, _ in tries], components
+
+
+def _judge(
+    group: Sequence[Trajectory], reference: str, verifier: VerifierPart, verifier_id: Id
+) -> dict[Id, list[tuple[Verdict, Judgement]]]:
+    """Every try at each of the answers to one prompt, by trajectory."""
+    answers = [
+        Answer(
+            reference,
+            one.completion,
+            len(one.token_ids),
+            one.finish_reason == "length",
+            str(one.trajectory_id),
+        )
+        for one in group
+    ]
+    found: dict[Id, list[tuple[Verdict, Judgement]]] = {one.trajectory_id: [] for one in group}
+    for attempt in range(1 + RETRIES):
+        for one, judgement in zip(group, verifier.judge(answers), strict=True):
+            tries = found[one.trajectory_id]
+            if not tries or tries[-1][0].status == "unjudged":
+                _check_finite(judgement, verifier, one)
+                tries.append((_verdict(one, verifier_id, attempt, judgement, verifier), judgement))
+        if all(tries[-1][0].status != "unjudged" for tries in found.values()):
+            break
+    return found
+
+
+def _check_finite(judgement: Judgement, verifier: VerifierPart, trajectory: Trajectory) -> None:
+    """VerifierError where a reward or a part of it is no number."""
+    score = [] if judgement.score is None else [("score", judgement.score)]
+    for name, value in [*score, *((name, value) for name, value, _ in judgement.components)]:
+        if not math.isfinite(value):
+            raise VerifierError(
+                f"verifier {verifier.name}: {name} is {value} for trajectory "
+                f"{trajectory.trajectory_id}, and a reward must be a finite number: mend the "
+                "verifier or its weights (an answer that it cannot judge is `unjudged`)"
+            )
 
 
 def final_verdicts(verdicts: Sequence[Verdict]) -> dict[Id, Verdict]:
@@ -59,12 +97,6 @@ def hold_unjudged(verdicts: Sequence[Verdict], most: float, number: int) -> None
             f"judged ({unjudged[0].reason}), gates.max_unjudged allows {most:.0%}: mend the "
             "verifier or the references and run again, or raise the gate"
         )
-
-
-def _judge(trajectory: Trajectory, reference: str, verifier: VerifierPart) -> Judgement:
-    if trajectory.finish_reason == "length":
-        return Judgement("wrong", 0.0, None, "truncated")
-    return verifier.judge(reference, trajectory.completion)
 
 
 def _verdict(

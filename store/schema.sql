@@ -295,7 +295,7 @@ comment on column verdict.trajectory_id is 'The trajectory judged';
 comment on column verdict.verifier_id is 'The verifier';
 comment on column verdict.attempt is 'Number of the try, from 0; more than 0 after failures on our side';
 comment on column verdict.status is 'correct; wrong: the model''s doing; unjudged: our side failed';
-comment on column verdict.score is 'Reward, NULL where unjudged';
+comment on column verdict.score is 'Reward, NULL where unjudged; in a control arm that of the arm';
 comment on column verdict.extracted is 'The answer found in the completion';
 comment on column verdict.reason is 'Reason code: match, mismatch, no_answer, two_answers, truncated …';
 comment on column verdict.trust is 'strong or weak: how hard the check is to fool';
@@ -311,7 +311,7 @@ comment on table verdict_component is 'A named part of a score; key: verdict_id,
 comment on column verdict_component.verdict_id is 'The verdict';
 comment on column verdict_component.component is 'Name of the part';
 comment on column verdict_component.value is 'Its value';
-comment on column verdict_component.weight is 'Its weight in the score; 0 for a mere metric';
+comment on column verdict_component.weight is 'Its weight in the sum, 1 in all and any, 0 for a mere metric';
 
 create table decision (
     step_key uuid not null,
@@ -402,7 +402,7 @@ comment on column training_row.training_row_id is 'Hash of kind, training prompt
 comment on column training_row.position is 'Place in the set, from 0';
 comment on column training_row.kind is 'sft, pair or rollout';
 comment on column training_row.prompt_id is 'Prompt trained on, never a hinted one';
-comment on column training_row.weight is 'Weight in the loss; of a rollout with an advantage the advantage';
+comment on column training_row.weight is 'Weight in the loss; of a rollout its advantage, else its reward';
 comment on column training_row.source is 'Declared source of the mix: round, earlier, rationalized, seed; import';
 comment on column training_row.tokens is 'Tokens that carry loss';
 comment on column training_row.policy_age is 'Updates between the policy that sampled it and the one it trains; NULL where none of the run did';

@@ -4,11 +4,14 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stages.errors import ConfigError
+
+if TYPE_CHECKING:
+    from configs.schema import Config
 
 RESERVED = (".duckdb", ".wal", ".tmp")
 
@@ -87,6 +90,17 @@ def check_name(name: str, option: str = "--name") -> str:
             "starting with a letter or digit, not ending in .duckdb, .wal or .tmp, and not 'models'"
         )
     return name
+
+
+def named_run(name: str | None, file: Path, config: "Config") -> str:
+    """A run's name, the config file's where none is given; a control arm's is in it."""
+    import re
+
+    given = check_name(name or file.stem)
+    arm = config.reward.type if config.reward else None
+    if arm is None or re.search(rf"(?<![^._-]){arm}(?![^._-])", given):
+        return given
+    return check_name(f"{given}-{arm}")
 
 
 def age_line(copy: Path) -> str:

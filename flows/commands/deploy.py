@@ -15,7 +15,7 @@ from flows.commands.common import (
     StoreOption,
     TimezoneOption,
     UntilOption,
-    check_name,
+    named_run,
     store_path,
 )
 
@@ -33,6 +33,7 @@ def deploy(
     store: StoreOption = None,
 ) -> None:
     """Carry a run on at fixed times, by the workers of a Prefect work pool."""
+    from configs.load import load
     from flows.environment import settle
 
     path = store_path(store)
@@ -43,7 +44,7 @@ def deploy(
     plan = Plan(
         config=config,
         overrides=tuple(overrides or ()),
-        name=check_name(name or config.stem),
+        name=named_run(name, config, load(config, overrides or ())),
         store=path,
         cron=cron,
         timezone=timezone,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.common import StoreOption, check_name, store_path
+from flows.commands.common import StoreOption, named_run, store_path
 
 
 def preflight(
@@ -25,7 +25,7 @@ def preflight(
 
     path = store_path(store)
     resolved = load(config, overrides or [])
-    run_name = check_name(name or config.stem)
+    run_name = named_run(name, config, resolved)
     settle(path)
     from flows.forecast import forecast
     from flows.loop import run_rounds

@@ -11,7 +11,7 @@ from flows.commands.common import (
     NameOption,
     OverridesArgument,
     StoreOption,
-    check_name,
+    named_run,
     store_path,
 )
 
@@ -46,7 +46,7 @@ def run(
     path = store_path(store)
     given = [*(overrides or []), *([f"rounds={rounds}"] if rounds is not None else [])]
     resolved = load(config, given)
-    run_name = check_name(name or config.stem)
+    run_name = named_run(name, config, resolved)
     if dry_run:
         from flows.forecast import forecast
         from report.forecast import forecast_page

@@ -15,7 +15,7 @@ from flows.commands.common import (
     StoreOption,
     TimezoneOption,
     UntilOption,
-    check_name,
+    named_run,
     store_path,
 )
 
@@ -32,6 +32,7 @@ def schedule(
     store: StoreOption = None,
 ) -> None:
     """Carry a run on at fixed times, as long as this process runs."""
+    from configs.load import load
     from flows.environment import settle
 
     path = store_path(store)
@@ -42,7 +43,7 @@ def schedule(
     plan = Plan(
         config=config,
         overrides=tuple(overrides or ()),
-        name=check_name(name or config.stem),
+        name=named_run(name, config, load(config, overrides or ())),
         store=path,
         cron=cron,
         timezone=timezone,

@@ -14,6 +14,7 @@ from stages.ids import Id
 from stages.prompts import settings_of, with_room, write_prompts
 from stages.rows import Problem, ProblemDecision, Prompt, Trajectory, Verdict, VerdictComponent
 from stages.tasks import Split
+from stages.verifiers import VerifierPart
 from stages.verify import hold_unjudged, verifier_row, verify
 from store.transaction import Transaction
 
@@ -49,12 +50,16 @@ def unique(ids: Iterable[Id]) -> list[Id]:
 
 
 def judge(
-    r: Round, trajectories: Sequence[Trajectory], problems: Sequence[Problem], space: Workspace
+    r: Round,
+    trajectories: Sequence[Trajectory],
+    problems: Sequence[Problem],
+    space: Workspace,
+    verifier: VerifierPart,
 ) -> tuple[list[Verdict], list[VerdictComponent]]:
     """Verdicts and their components; HeldError where too many answers could not be judged."""
     with space.working():
         by_id = {problem.problem_id: problem for problem in problems}
-        verdicts, components = verify(trajectories, by_id, r.run.verifier)
+        verdicts, components = verify(trajectories, by_id, verifier)
     hold_unjudged(verdicts, r.run.config.gates.max_unjudged, r.number)
     return verdicts, components
 

@@ -56,7 +56,7 @@ def _make(r: Round, space: Workspace, model: Id) -> Output:
         del asked[left_out.problem_id]
     problems = [problem for problem in problems if problem.problem_id in asked]
     answers = fill(r, plan_slots(written.prompts, draw), draw, space, "evaluate")
-    verdicts, components = judge(r, answers, list(asked.values()), space)
+    verdicts, components = judge(r, answers, list(asked.values()), space, run.verifier)
     final = final_verdicts(verdicts)
     sampling = sampling_row(config.sampling)
     row = evaluation_row(

@@ -53,7 +53,7 @@ def _make(r: Round, space: Workspace) -> Output:
     most = config.generate.sampling_of(r.number).max_tokens
     asked = ask(r, space, failed, most, hinted=True, turn=r.number)
     hinted = fill(r, plan_slots(asked.prompts, draw), draw, space, "rationalize", "rationalized")
-    verdicts, components = judge(r, hinted, failed, space)
+    verdicts, components = judge(r, hinted, failed, space, run.verifier)
     decisions = audit(
         hinted,
         {problem.problem_id: problem for problem in failed},

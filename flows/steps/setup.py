@@ -45,7 +45,7 @@ def _make(r: Round, space: Workspace) -> Output:
         _seed_trajectory(r, prompt, demonstration.completion, place)
         for place, (prompt, demonstration) in enumerate(zip(prompts, shown, strict=True))
     ]
-    verdicts, components = judge(r, seeds, problems, space)
+    verdicts, components = judge(r, seeds, problems, space, run.verifier)
     wrong = [v for v in verdicts if v.status != "correct"]
     if wrong:
         raise TaskDataError(

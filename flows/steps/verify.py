@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verifier judges a round's answers; a round with too many unjudged ones is held."""
+"""A round's answers are judged and rewarded; a round with too many unjudged ones is held."""
 
 from flows.commit import Done, Output, Workspace, once
 from flows.context import Round
-from flows.steps.base import judge, step, unique, verifier_id
+from flows.steps.base import judge, step, unique
 from stages import ids
 from stages.rows import Problem, Trajectory, Verdict, VerdictComponent, Verifier
 from stages.verify import verifier_row
@@ -12,7 +12,8 @@ from stages.verify import verifier_row
 @step
 def verify(r: Round, answers: Done) -> Done:
     """Judge what `generate` made."""
-    key = ids.step_key("verify", 1, [answers.key, verifier_id(r)], "")
+    row = verifier_row(r.run.rewarded)
+    key = ids.step_key("verify", 1, [answers.key, row.verifier_id], "")
     name = answers.step.replace("generate", "verify")
     return once(r, name, key, lambda space: _make(r, space, answers.step))
 
@@ -22,10 +23,10 @@ def _make(r: Round, space: Workspace, sampled: str) -> Output:
         answers = tx.rows(Trajectory, "step_trajectories", **r.place, step=sampled)
         asked = unique(answer.problem_id for answer in answers)
         problems = tx.rows(Problem, "problems_by_id", ids=asked)
-    verdicts, components = judge(r, answers, problems, space)
+    verdicts, components = judge(r, answers, problems, space, r.run.rewarded)
     return Output(
         [
-            (Verifier, [verifier_row(r.run.verifier)]),
+            (Verifier, [verifier_row(r.run.rewarded)]),
             (Verdict, verdicts),
             (VerdictComponent, components),
         ],

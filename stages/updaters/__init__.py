@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Updaters: one file each, one line here."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import Field
 
 from stages.updaters import command, dpo, grpo, kto, sft, simpo, tally
-from stages.updaters.base import Item, Plan, Trained, Updater
+from stages.updaters.base import Item, Plan, Trained, Updater, UpdaterSettings
 
 UpdaterConfig = Annotated[
     command.Config
@@ -19,7 +19,10 @@ UpdaterConfig = Annotated[
     Field(discriminator="type"),
 ]
 
+CONFIGS: tuple[type[UpdaterSettings], ...] = get_args(get_args(UpdaterConfig)[0])
+
 __all__ = [
+    "CONFIGS",
     "Item",
     "Plan",
     "Trained",

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from stages.errors import UpdaterError
 from stages.ids import Id
@@ -14,12 +14,53 @@ Progress = Callable[[int, float | None], None]
 Rows = Literal["sft", "pair", "rollout"]
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """A loss as a policy gradient, in the terms of DeepSeekMath (arXiv 2402.03300, 5.2.1).
+
+    A step goes along the mean over rows of coefficient × ∇ log π(completion), by the completion's
+    role. `level`: whether tokens or whole sequences count alike. Coefficients are Python, in the
+    names of SYMBOLS and of the config's fields; `chosen` is that of the chosen one.
+    """
+
+    data: str
+    reward: str
+    coefficients: Mapping[str, str]
+    level: Literal["token", "sequence", "–"]
+
+
+SYMBOLS = {
+    "c, r": "log π/π_ref of the chosen (or only) completion, and of the rejected one",
+    "Δ": "log π/π_ref of the chosen completion less that of the rejected one",
+    "p, q": "log π of the two",
+    "n, m": "tokens of the two",
+    "tokens": "mean tokens of a batch's (chosen) completions",
+    "σ": "the logistic function",
+    "ε": "label_smoothing",
+    "w": "σ(β * Δ / 0.05), DiscoPOP's mixture",
+    "A": "the rollout's advantage",
+    "ρ": "π/π_old of the token, or the sequence's geometric mean",
+    "open": "1 where the clip lets the gradient through, else 0",
+    "κ": "π_ref/π of the token",
+    "u": "τ (ρ - 1), τ 1 where A > 0, else 1.05 (SAPO)",
+    "φ": "w^k e^(λ - λ w) of w = π/π_old of the answer; k, λ = 2, 3 where A ≥ 0, else 3, 2 (VESPO)",
+    "z": "mean log π/π_ref over mismatched answers, at least 0",
+}
+
+
 class UpdaterSettings(Settings):
     """What every updater's config has, beside `batch_size` and `rows`.
 
     `rows` is the kind of training rows it takes: completions to imitate, pairs of a chosen and a
-    rejected one, or completions with a reward.
+    rejected one, or completions with a reward. `VIEWS` has what each loss that it knows does.
     """
+
+    VIEWS: ClassVar[Mapping[str, View]]
+
+    @property
+    def losses_used(self) -> Sequence[str]:
+        """The keys of `VIEWS` that this config trains with."""
+        return tuple(self.VIEWS)
 
     @property
     def needs_reference(self) -> bool:

@@ -12,8 +12,8 @@ and summed log-probabilities (nats) as `reference_…_logprob`.
 
 import re
 import shutil
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -28,6 +28,7 @@ from stages.updaters.base import (
     Trained,
     Updater,
     UpdaterSettings,
+    View,
     accelerator,
     check_any,
 )
@@ -46,6 +47,10 @@ class Config(UpdaterSettings):
     No shell reads them. What the program itself does is not looked into: a changed script is the
     same updater. `batch_size` is what the command trains on at a step; here it only plans epochs.
     """
+
+    VIEWS: ClassVar[Mapping[str, View]] = {
+        "command": View("rows of the kind that it asks for", "goes with each rollout", {}, "–")
+    }
 
     type: Literal["command"]
     command: Annotated[tuple[str, ...], Field(strict=False, min_length=1)]

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from stages.updaters.base import Item, Rows, Updater
+from stages.updaters.base import Item, Rows, Updater, View
 from stages.updaters.training import padded
 from stages.updaters.trl import TrlSettings, TrlUpdater
 
@@ -22,6 +22,45 @@ Loss = Literal[
     "sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot",
     "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm",
 ]  # fmt: skip
+
+PAIRS = "pairs of a right and a wrong answer of the policy to one problem"
+CHOSEN = "none: the right answer is chosen"
+
+
+def _alike(weight: str) -> View:
+    """A loss of Δ alone: it lifts the chosen answer as hard as it lowers the rejected one."""
+    return View(PAIRS, CHOSEN, {"chosen": weight, "rejected": "-chosen"}, "sequence")
+
+
+def _apart(chosen: str, rejected: str) -> View:
+    return View(PAIRS, CHOSEN, {"chosen": chosen, "rejected": rejected}, "sequence")
+
+
+# Of TRL's losses, with c, r and Δ; `aot` and `aot_unpaired` sort them over the batch.
+VIEWS: Mapping[str, View] = {
+    "sigmoid": _alike("β * σ(-β * Δ)"),
+    "hinge": _alike("β * (β * Δ < 1)"),
+    "ipo": _apart(
+        "2 * (1 / (2 * β) - (c / n - r / m)) / n", "-2 * (1 / (2 * β) - (c / n - r / m)) / m"
+    ),
+    "exo_pair": _alike("β * σ(β * Δ) * σ(-β * Δ) * (log((1 - ε) / ε) - β * Δ)"),
+    "nca_pair": _apart("β * (σ(-β * c) - σ(β * c) / 2)", "-β * σ(β * r) / 2"),
+    "robust": _alike("β * ((1 - ε) * σ(-β * Δ) + ε * σ(β * Δ)) / (1 - 2 * ε)"),
+    "bco_pair": _apart("β * σ(-β * c)", "-β * σ(β * r)"),
+    "sppo_hard": _apart("1 / β - 2 * c", "-1 / β - 2 * r"),
+    "aot": _alike("β * ((1 - ε) * σ(-β * Δ) - ε * σ(β * Δ))"),
+    "aot_unpaired": _alike("β * ((1 - ε) * σ(-β * Δ) - ε * σ(β * Δ))"),
+    "apo_zero": _apart("β * σ(β * c) * σ(-β * c)", "-β * σ(β * r) * σ(-β * r)"),
+    "apo_down": _apart(
+        "β * (σ(β * Δ) * σ(-β * Δ) - σ(β * c) * σ(-β * c))", "-β * σ(β * Δ) * σ(-β * Δ)"
+    ),
+    "discopop": _alike(
+        "β * (σ(-β * Δ) * (1 - w) + exp(-β * Δ) * w"
+        " - (log(σ(β * Δ)) + exp(-β * Δ)) * w * (1 - w) / 0.05)"
+    ),
+    "sft": View("the right answers of the pairs", "none", {"chosen": "1 / tokens"}, "token"),
+    "sigmoid_norm": _apart("β * σ(-β * (c / n - r / m)) / n", "-β * σ(-β * (c / n - r / m)) / m"),
+}
 
 
 class Config(TrlSettings):
@@ -31,6 +70,7 @@ class Config(TrlSettings):
     """
 
     renamed: ClassVar[Mapping[str, str]] = {"loss_type": "losses", "loss_weights": "weights"}
+    VIEWS: ClassVar[Mapping[str, View]] = VIEWS
 
     type: Literal["dpo"]
     learning_rate: float = Field(3e-5, gt=0)
@@ -60,6 +100,10 @@ class Config(TrlSettings):
     @property
     def rows(self) -> Rows:
         return "pair"
+
+    @property
+    def losses_used(self) -> Sequence[str]:
+        return self.losses
 
     @property
     def needs_reference(self) -> bool:

@@ -18,14 +18,34 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from stages.errors import UpdaterError
-from stages.policies.dtype import resolve
+from stages.policies.dtype import trained_in
 from stages.scoring import score_tokens
-from stages.updaters.base import Item, Plan, Rows, Updater
+from stages.updaters.base import Item, Plan, Rows, Updater, View
 from stages.updaters.training import padded
 from stages.updaters.trl import TrlSettings, TrlUpdater
 
 Loss = Literal["grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"]
 BY_BATCH = ("dapo", "cispo", "vespo")  # divided by the whole batch's tokens
+
+ANSWERS = "the policy's own answers, older ones by their ratio"
+REWARD = "the advantage of the verifier's score, or of `reward`; less a KL with mix.groups.kl"
+
+
+def _view(level: Literal["token", "sequence"], pull: str, over: str = "") -> View:
+    """A loss whose KL term stands beside the pull of the advantage."""
+    return View(ANSWERS, REWARD, {"completion": f"({pull} + β * (κ - 1)){over}"}, level)
+
+
+VIEWS: Mapping[str, View] = {
+    "grpo": _view("sequence", "A * ρ * open", " / n"),
+    "dr_grpo": _view("token", "A * ρ * open", " / length"),
+    "dapo": _view("token", "A * ρ * open", " / tokens"),
+    "bnpo": _view("token", "A * ρ * open", " / tokens"),
+    "cispo": _view("token", "A * min(ρ, epsilon_high)", " / tokens"),
+    "sapo": _view("sequence", "A * ρ * 4 * σ(u) * σ(-u)", " / n"),
+    "luspo": _view("token", "A * ρ * open"),
+    "vespo": _view("token", "A * φ", " / tokens"),
+}
 
 SAMPLED = "rollouts are sampled before: set generate"
 OURS = "rewards and advantages come from the store: set mix.groups"
@@ -42,6 +62,7 @@ class Config(TrlSettings):
     those of highest entropy. `batch_size` counts rollouts.
     """
 
+    VIEWS: ClassVar[Mapping[str, View]] = VIEWS
     renamed: ClassVar[Mapping[str, str]] = {
         "loss_type": "loss",
         "importance_sampling_level": "ratio",
@@ -119,6 +140,10 @@ class Config(TrlSettings):
         return "rollout"
 
     @property
+    def losses_used(self) -> Sequence[str]:
+        return (self.loss,)
+
+    @property
     def needs_reference(self) -> bool:
         return self.beta > 0
 
@@ -136,6 +161,7 @@ class Grpo(TrlUpdater):
     """Learns from rollouts by their advantages."""
 
     name = "grpo"
+    masks = True
 
     def trainer_class(self) -> Any:
         return _on_stored_rollouts(self.config)
@@ -181,7 +207,11 @@ class Grpo(TrlUpdater):
         dtype, device = self.config.precision
         asked = [(item.prompt_ids, item.completion_ids) for item in items]
         scored = score_tokens(
-            plan.reference, device, resolve(dtype, device), asked, temperature=temperature_of(items)
+            plan.reference,
+            device,
+            trained_in(dtype, device),
+            asked,
+            temperature=temperature_of(items),
         )
         return [{**row, "ref_logps": values} for row, values in zip(rows, scored, strict=True)]
 

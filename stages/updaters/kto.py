@@ -19,8 +19,20 @@ from stages.errors import UpdaterError
 from stages.policies.dtype import trained_in
 from stages.scoring import score_tokens
 from stages.settings import later
-from stages.updaters.base import Item, Plan, Rows, Updater
+from stages.updaters.base import Item, Plan, Rows, Updater, View
 from stages.updaters.trl import TrlSettings, TrlUpdater
+
+ANSWERS = "right and wrong answers of the policy, each by itself"
+SIDES = "desirable above 0.5, else undesirable"
+
+
+def _sides(distance: str) -> dict[str, str]:
+    """The coefficients of right and wrong answers at a distance to the reference."""
+    slope = f"σ(β * {distance}) * σ(-β * {distance})"
+    return {
+        "right": f"desirable_weight * β * {slope}",
+        "wrong": f"-undesirable_weight * β * {slope}",
+    }
 
 
 class Config(TrlSettings):
@@ -30,6 +42,10 @@ class Config(TrlSettings):
     """
 
     renamed: ClassVar[Mapping[str, str]] = {"loss_type": "loss"}
+    VIEWS: ClassVar[Mapping[str, View]] = {
+        "kto": View(ANSWERS, SIDES, _sides("(c - z)"), "sequence"),
+        "apo_zero_unpaired": View(ANSWERS, SIDES, _sides("c"), "sequence"),
+    }
 
     type: Literal["kto"]
     learning_rate: float = Field(3e-5, gt=0)
@@ -53,6 +69,10 @@ class Config(TrlSettings):
     @property
     def rows(self) -> Rows:
         return "rollout"
+
+    @property
+    def losses_used(self) -> Sequence[str]:
+        return (self.loss,)
 
     @property
     def needs_reference(self) -> bool:

@@ -5,15 +5,24 @@ Rows go in as `input_ids` and `labels` (−100 where no loss falls).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from stages.updaters.base import Item, Updater
+from stages.updaters.base import Item, Updater, View
 from stages.updaters.training import padded
 from stages.updaters.trl import TrlSettings, TrlUpdater
 
 
 class Config(TrlSettings):
     """Cross-entropy on the completions. Defaults suit the tiny policy."""
+
+    VIEWS: ClassVar[Mapping[str, View]] = {
+        "sft": View(
+            "right answers: sampled, rationalized, earlier ones and the seed's, as `mix` says",
+            "1 for a right answer; wrong ones are left out",
+            {"completion": "1 / tokens"},
+            "token",
+        )
+    }
 
     type: Literal["sft"]
 

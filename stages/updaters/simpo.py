@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from stages.updaters.base import Item, Rows, Updater
+from stages.updaters.base import Item, Rows, Updater, View
 from stages.updaters.training import padded
 from stages.updaters.trl import TrlSettings, TrlUpdater
 
@@ -27,6 +27,21 @@ class Config(TrlSettings):
 
     renamed: ClassVar[Mapping[str, str]] = {"loss_type": "type", "simpo_gamma": "gamma"}
 
+    VIEWS: ClassVar[Mapping[str, View]] = {
+        "simpo": View(
+            "pairs of a right and a wrong answer of the policy to one problem",
+            "none: the right answer is chosen",
+            {
+                "chosen": "β * σ(γ - β * (p / n - q / m)) / n",
+                "rejected": "-β * σ(γ - β * (p / n - q / m)) / m",
+            },
+            "sequence",
+        ),
+        "sft": View(
+            "the right answers of the pairs", "none", {"chosen": "cpo_alpha / tokens"}, "token"
+        ),
+    }
+
     type: Literal["simpo"]
     learning_rate: float = Field(3e-5, gt=0)
     batch_size: int = Field(32, ge=1)
@@ -37,6 +52,10 @@ class Config(TrlSettings):
     @property
     def rows(self) -> Rows:
         return "pair"
+
+    @property
+    def losses_used(self) -> Sequence[str]:
+        return ("simpo", "sft") if self.cpo_alpha else ("simpo",)
 
     @classmethod
     def trl_config(cls) -> Any:

@@ -8,9 +8,9 @@ seconds, and each update still gives another model id.
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ from stages.updaters.base import (
     Trained,
     Updater,
     UpdaterSettings,
+    View,
     check_any,
 )
 
@@ -36,6 +37,10 @@ class Config(UpdaterSettings):
 
     `takes` is the kind of rows that it counts.
     """
+
+    VIEWS: ClassVar[Mapping[str, View]] = {
+        "tally": View("rows of the kind that it takes", "not read", {"completion": "0"}, "–")
+    }
 
     type: Literal["tally"]
     batch_size: int = Field(8, ge=1)

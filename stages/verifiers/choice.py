@@ -23,7 +23,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from stages.settings import Settings, identity_json
-from stages.verifiers.base import Judgement, VerifierPart
+from stages.verifiers.base import Answer, Judgement, OneByOne, VerifierPart
 from stages.verifiers.marks import after
 
 _OPEN = r"(?:[*_`$\s]{0,9}[(\[{]{0,2}[*_`$]{0,3})"
@@ -71,7 +71,7 @@ class Config(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(OneByOne):
     """Judges by the option's letter."""
 
     letters: str
@@ -82,8 +82,8 @@ class Choice:
     trust: str = "strong"
     isolation: str = "none"
 
-    def judge(self, reference: str, completion: str) -> Judgement:
-        expected = _whole(reference)
+    def judge_one(self, answer: Answer) -> Judgement:
+        completion, expected = answer.completion, _whole(answer.reference)
         if expected is None or expected not in self.letters:
             return Judgement("unjudged", None, None, "reference_no_letter")
         found = _marked(completion, self.mark) if self.mark else _settled(completion)

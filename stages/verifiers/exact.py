@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from stages.settings import Settings, identity_json
-from stages.verifiers.base import Judgement, VerifierPart
+from stages.verifiers.base import Answer, Judgement, OneByOne, VerifierPart
 
 
 class Config(Settings):
@@ -25,7 +25,7 @@ class Config(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class Exact(OneByOne):
     """Judges by string equality."""
 
     mark: str
@@ -35,11 +35,12 @@ class Exact:
     trust: str = "strong"
     isolation: str = "none"
 
-    def judge(self, reference: str, completion: str) -> Judgement:
-        expected = reference.strip()
+    def judge_one(self, answer: Answer) -> Judgement:
+        expected = answer.reference.strip()
         if not expected:
             return Judgement("unjudged", None, None, "empty_reference")
-        answers = [part.split("\n", 1)[0].strip() for part in completion.split(self.mark)[1:]]
+        parts = answer.completion.split(self.mark)[1:]
+        answers = [part.split("\n", 1)[0].strip() for part in parts]
         if not any(answers):
             return Judgement("wrong", 0.0, None, "no_answer")
         found = answers[-1]

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that stand after a mark in a completion."""
+"""Answers that stand after a mark in a completion, and texts that show nothing."""
 
 MAX_CHARS = 200  # an answer that is longer is not read
+
+
+def has_text(text: str) -> bool:
+    """Whether a text has a character that can be seen: blanks and control characters cannot."""
+    return any(letter.isprintable() and not letter.isspace() for letter in text)
 
 
 def after(completion: str, mark: str) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from stages.settings import Settings, identity_json
-from stages.verifiers.base import Judgement, VerifierPart
+from stages.verifiers.base import Answer, Judgement, OneByOne, VerifierPart
 from stages.verifiers.marks import MAX_CHARS, after
 from stages.verifiers.numbers import PERCENT, Number, changes, read
 
@@ -49,7 +49,7 @@ class Config(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Numeric:
+class Numeric(OneByOne):
     """Judges by equality of fractions."""
 
     mark: str
@@ -60,8 +60,8 @@ class Numeric:
     trust: str = "strong"
     isolation: str = "none"
 
-    def judge(self, reference: str, completion: str) -> Judgement:
-        expected = read(reference)
+    def judge_one(self, answer: Answer) -> Judgement:
+        completion, expected = answer.completion, read(answer.reference)
         if expected is None:
             return Judgement("unjudged", None, None, "reference_no_number")
         answers = after(completion, self.mark)

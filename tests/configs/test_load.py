@@ -113,8 +113,8 @@ def test_a_number_may_be_written_with_an_exponent(text: str) -> None:
         ),
         (
             "verifier.type=exactly",
-            "verifier.type: 'exactly' is unknown; allowed: exact, numeric, choice; "
-            "did you mean 'exact'?",
+            "verifier.type: 'exactly' is unknown; allowed: exact, numeric, choice, distance, "
+            "format, length, all, any, weighted; did you mean 'exact'?",
         ),
         (
             "update.updater.type=sftt",

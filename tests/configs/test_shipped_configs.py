@@ -18,7 +18,7 @@ from stages.prompts import PromptsConfig, fill_template
 from stages.rationalize import hint_shows, template_marks
 from stages.update import StepsConfig
 from stages.updaters import dpo, grpo
-from stages.verifiers.base import Judgement
+from stages.verifiers import Judgement, judge_text
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs"
 SUMS = FOLDER.parent / "tests" / "stages" / "tasks" / "data" / "sums.jsonl"
@@ -236,7 +236,7 @@ def prompt_set(path: Path) -> PromptsConfig:
 
 def judge(name: str, completion: str, answer: str) -> Judgement:
     """By the verifier of the recipe that uses the prompt set of the same task."""
-    return shipped(f"star-{name}").verifier.build().judge(answer, completion)
+    return judge_text(shipped(f"star-{name}").verifier.build(), answer, completion)
 
 
 def test_the_prompt_sets_have_eight_and_seven_examples() -> None:

@@ -12,6 +12,7 @@ from flows.cli import app
 from flows.commands.init import data_lines
 from stages.errors import ConfigError
 from stages.tasks import Task
+from stages.verifiers import judge_text
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_every_answer_is_right_and_verifies(begun: Path) -> None:
         a, b = map(int, re.findall(r"[0-9]+", problem.question))
         expected = {"more": a + b, "fewer": a - b, "boxes": a * b}[problem.domain or ""]
         assert int(problem.answer) == expected >= 0
-        assert verifier.judge(problem.answer, f"#### {expected}").status == "correct"
+        assert judge_text(verifier, problem.answer, f"#### {expected}").status == "correct"
 
 
 def test_every_field_that_the_config_names_says_so_to_the_run(begun: Path) -> None:

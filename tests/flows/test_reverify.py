@@ -174,7 +174,7 @@ def test_too_many_unjudged_answers_hold_the_round_and_store_nothing(
 ) -> None:
     before = contents(copied)
     down = Judgement("unjudged", None, None, "server_down")
-    monkeypatch.setattr(exact.Exact, "judge", lambda *_: down)
+    monkeypatch.setattr(exact.Exact, "judge_one", lambda *_: down)
     ended = command("verify", "try", "--with", "exact", "mark=zz", "--store", copied)
     assert ended.code == 3
     assert "round 0 is held: " in ended.err
@@ -189,14 +189,14 @@ def test_one_unjudged_answer_is_tried_again_and_stays_unjudged(
         copied,
         "select completion from trajectory group by all having count(*) = 1 order by all limit 1",
     )[0]
-    judge = exact.Exact.judge
+    judge_one = exact.Exact.judge_one
     monkeypatch.setattr(
         exact.Exact,
-        "judge",
-        lambda self, reference, text: (
+        "judge_one",
+        lambda self, one: (
             Judgement("unjudged", None, None, "server_down")
-            if text == answer
-            else judge(self, reference, text)
+            if one.completion == answer
+            else judge_one(self, one)
         ),
     )
     ended = command("verify", "try", "--with", "exact", "mark=zz", "--store", copied)

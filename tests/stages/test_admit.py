@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decisions about a task's problems: each left-out one says why and beside which other."""
 
+from collections.abc import Sequence
+
 import pytest
 from stage_rows import STEP, a_problem
 
@@ -10,7 +12,7 @@ from stages.decontaminate import Overlap
 from stages.rows import ProblemDecision
 from stages.tasks.base import LeftOut
 from stages.verifiers import exact, numeric
-from stages.verifiers.base import Judgement
+from stages.verifiers.base import Answer, Judgement
 
 ONE, TWO, THREE = (a_problem(n) for n in (1, 2, 3))
 NUMERIC = numeric.Config(type="numeric").build()
@@ -53,9 +55,10 @@ class Forgetful:
     """Judges everything and takes no answer to be equal to any."""
 
     name = version = trust = isolation = config = "forgetful"
+    decides = True
 
-    def judge(self, reference: str, completion: str) -> Judgement:
-        return Judgement("wrong", 0.0, None, "no_answer")
+    def judge(self, answers: Sequence[Answer]) -> list[Judgement]:
+        return [Judgement("wrong", 0.0, None, "no_answer") for _ in answers]
 
     def same_answer(self, one: str, other: str) -> bool:
         return False

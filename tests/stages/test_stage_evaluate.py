@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Held-out problems, answers gathered into votes, and metrics worked by hand."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -27,7 +28,7 @@ from stages.evaluate import (
     measure,
 )
 from stages.rows import Metric, Problem
-from stages.verifiers import Judgement, exact
+from stages.verifiers import Answer, Judgement, exact
 
 EXACT = exact.Config(type="exact").build()
 EVALUATION = evaluation_row(MODEL, "tests", [], SAMPLING, VERIFIER, EvaluateConfig(n=4, k=2), "s")
@@ -37,9 +38,10 @@ class Numbers:
     """Takes 012 and 12 for the same answer."""
 
     name, version, config, trust, isolation = "numbers", "1", "{}", "strong", "none"
+    decides = True
 
-    def judge(self, reference: str, completion: str) -> Judgement:
-        return EXACT.judge(reference, completion)
+    def judge(self, answers: Sequence[Answer]) -> list[Judgement]:
+        return EXACT.judge(answers)
 
     def same_answer(self, one: str, other: str) -> bool:
         return one.lstrip("0") == other.lstrip("0")

@@ -231,3 +231,17 @@ def test_the_share_of_rationalized_rows_counts_every_row() -> None:
 def test_no_candidates_make_an_empty_set() -> None:
     mixed = mix([], ALL, 0, STEP)
     assert (mixed.rows, mixed.decisions, mixed.training_set.tokens) == ([], [], 0)
+
+
+def test_rollouts_are_weighed_by_their_reward_and_other_rewards_are_other_rows() -> None:
+    found = [a_candidate(), a_candidate("so #13", slot=1, status="wrong")]
+    arm = [replace(one, score=score) for one, score in zip(found, (0.25, 1.0), strict=True)]
+    plain, other = (mix(some, ALL, 0, STEP, "rollout") for some in (found, arm))
+    for made, scores in ((plain, (1.0, 0.0)), (other, (0.25, 1.0))):
+        expected = {c.trajectory.trajectory_id: s for c, s in zip(found, scores, strict=True)}
+        weights = {row.training_row_id: row.weight for row in made.rows}
+        assert {link.trajectory_id: link.reward for link in made.trajectories} == expected
+        assert all(weights[link.training_row_id] == link.reward for link in made.trajectories)
+    assert plain.training_set.training_set_id != other.training_set.training_set_id
+    assert {row.weight for row in mix(found[:1], ALL, 0, STEP).rows} == {1.0}
+    assert mix(arm[:1], ALL, 0, STEP).training_set == mix(found[:1], ALL, 0, STEP).training_set

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from stages import ids, tasks
 from stages.rows import Problem
 from stages.tasks import Split, Task
-from stages.verifiers import exact
+from stages.verifiers import exact, judge_text
 
 DATA = Path(__file__).parent / "tasks" / "data"
 
@@ -107,7 +107,7 @@ def test_ids_follow_from_what_a_problem_is(name: str) -> None:
 @each_task
 def test_references_are_right_answers(name: str) -> None:
     for problem in all_problems(build(name)):
-        assert EXACT.judge(problem.answer, f"#{problem.answer}").status == "correct"
+        assert judge_text(EXACT, problem.answer, f"#{problem.answer}").status == "correct"
 
 
 @each_task
@@ -116,7 +116,7 @@ def test_demonstrations_are_of_the_train_split_and_right(name: str) -> None:
     assert shown or name == "reasoning_gym"
     for demonstration in shown:
         assert demonstration.problem.split == "train"
-        judged = EXACT.judge(demonstration.problem.answer, demonstration.completion)
+        judged = judge_text(EXACT, demonstration.problem.answer, demonstration.completion)
         assert judged.status == "correct"
     assert len({d.problem.problem_id for d in shown}) == len(shown)
 

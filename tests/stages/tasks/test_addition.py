@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stages.tasks import addition
 from stages.tasks.addition import Config, operands, pairs, question_of, split_of, worked
 from stages.tasks.base import Split
-from stages.verifiers import exact
+from stages.verifiers import exact, judge_text
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 EXACT = exact.Config(type="exact").build()
@@ -146,4 +146,4 @@ def test_base_examples_come_from_the_train_split_and_are_right(
         a, b = operands(example.prompt.split(" ")[0].removesuffix("="))
         assert split_of(a, b) == "train"
         assert (f"(hint {a + b})" in example.prompt) == hinted
-        assert EXACT.judge(str(a + b), example.completion).status == "correct"
+        assert judge_text(EXACT, str(a + b), example.completion).status == "correct"

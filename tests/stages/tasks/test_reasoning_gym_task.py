@@ -30,7 +30,7 @@ from stages.tasks.reasoning_gym import (
     difficulty_of,
     shares,
 )
-from stages.verifiers import numeric
+from stages.verifiers import judge_text, numeric
 
 SUMS = {"name": "chain_sum", "params": {"min_terms": 2, "max_terms": 2, "max_digits": 3}}
 PRODUCTS = {"name": "products", "params": {"min_digits": 1, "max_digits": 1}}
@@ -91,7 +91,7 @@ def test_answers_are_right_and_judged_by_the_runs_own_verifier() -> None:
     for problem in build(generators=[PRODUCTS]).problems("train"):
         left, right = problem.question.split(": ")[1].split(".")[0].split(" * ")
         assert int(problem.answer) == int(left) * int(right)
-        assert NUMERIC.judge(problem.answer, f"so\n#### {problem.answer}").status == "correct"
+        assert judge_text(NUMERIC, problem.answer, f"so\n#### {problem.answer}").status == "correct"
 
 
 @pytest.mark.parametrize("generator", [SUMS, PRODUCTS, {"name": "gcd"}, {"name": "leg_counting"}])
@@ -100,7 +100,7 @@ def test_the_packages_scorer_agrees_on_sane_answers(generator: dict[str, Any]) -
     dataset = create_dataset(generator["name"], seed=3, size=10, **params)
     for entry in (dataset[i] for i in range(10)):
         for answer in (entry["answer"], str(int(entry["answer"]) + 1)):
-            ours = NUMERIC.judge(entry["answer"], f"#### {answer}").status == "correct"
+            ours = judge_text(NUMERIC, entry["answer"], f"#### {answer}").status == "correct"
             assert ours == (dataset.score_answer(answer, entry) == 1.0)
 
 

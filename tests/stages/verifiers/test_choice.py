@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.verifiers import choice
+from stages.verifiers import choice, judge_text
 
 CHOICE = choice.Config(type="choice").build()
 MARKED = choice.Config(type="choice", mark="####").build()
@@ -16,7 +16,7 @@ SPELLINGS = ["{}", "({})", "{})", "{}.", "{}:", "[{}]", "**{}**", "**({})**", "(
 
 
 def outcome(completion: str) -> tuple[str | None, str]:
-    found = CHOICE.judge("B", completion)
+    found = judge_text(CHOICE, "B", completion)
     assert (found.status == "correct") == (found.reason == "match")
     return found.extracted, found.reason
 
@@ -171,26 +171,26 @@ def test_of_several_letters_the_reason_says_what_happened(
     ],
 )
 def test_with_a_mark_only_what_stands_after_it_counts(completion: str, reason: str) -> None:
-    assert MARKED.judge("B", completion).reason == reason
+    assert judge_text(MARKED, "B", completion).reason == reason
 
 
 @pytest.mark.parametrize("reference", ["B", "b", "(B)", "B.", "**B**", "B) Paris"])
 def test_a_reference_is_spelled_as_answers_are(reference: str) -> None:
-    assert CHOICE.judge(reference, "The answer is B").status == "correct"
-    assert CHOICE.judge(reference, "The answer is C").status == "wrong"
+    assert judge_text(CHOICE, reference, "The answer is B").status == "correct"
+    assert judge_text(CHOICE, reference, "The answer is C").status == "wrong"
 
 
 @pytest.mark.parametrize("reference", ["", "F", "12", "AB", "A or B", "a dog", "Paris"])
 def test_a_reference_that_is_no_option_is_our_fault(reference: str) -> None:
-    found = CHOICE.judge(reference, "The answer is B")
+    found = judge_text(CHOICE, reference, "The answer is B")
     assert (found.status, found.score, found.reason) == ("unjudged", None, "reference_no_letter")
 
 
 def test_letters_are_what_the_config_names() -> None:
     ten = choice.Config(type="choice", letters="ABCDEFGHIJ").build()
-    assert ten.judge("J", "The answer is J.").status == "correct"
-    assert ten.judge("I", "The answer is I").status == "correct"
-    assert ten.judge("I", "The answer is I think unclear").reason == "no_answer"
+    assert judge_text(ten, "J", "The answer is J.").status == "correct"
+    assert judge_text(ten, "I", "The answer is I").status == "correct"
+    assert judge_text(ten, "I", "The answer is I think unclear").reason == "no_answer"
     for letters in ("", "A", "abc", "AB C", "ABA"):
         with pytest.raises(ValidationError, match="letters"):
             choice.Config(type="choice", letters=letters)
@@ -205,7 +205,7 @@ def test_a_letter_in_any_spelling_is_correct_and_another_is_wrong(
 ) -> None:
     said = spelling.format(letter.lower() if small else letter)
     for text in (said, f"The answer is {said}", f"Answer: {said}\nas said", f"\\boxed{{{said}}}"):
-        found = CHOICE.judge(other, text)
+        found = judge_text(CHOICE, other, text)
         assert (found.extracted, found.status == "correct") == (letter, letter == other)
     assert CHOICE.same_answer(said, other) == (letter == other)
 
@@ -216,13 +216,13 @@ def test_two_letters_are_no_answer_whatever_joins_them(
 ) -> None:
     both = spelling.format(one) + joint + spelling.format(other)
     if one != other:
-        assert CHOICE.judge(one, f"The answer is {both}").status == "wrong"
-        assert CHOICE.judge(other, f"The answer is {both}").status == "wrong"
+        assert judge_text(CHOICE, one, f"The answer is {both}").status == "wrong"
+        assert judge_text(CHOICE, other, f"The answer is {both}").status == "wrong"
 
 
 @given(st.text(alphabet="ABFabi()[]{}*.,:; \nanswerispto\\boxed", max_size=60))
 def test_what_looks_like_a_choice_is_judged_without_an_error(text: str) -> None:
-    assert CHOICE.judge("B", text).status in ("correct", "wrong")
+    assert judge_text(CHOICE, "B", text).status in ("correct", "wrong")
     assert CHOICE.same_answer(text, text)
 
 
@@ -240,5 +240,5 @@ def test_a_huge_text_takes_no_time() -> None:
         "\\text{",
         "\n",
     ):
-        assert CHOICE.judge("B", part * (200_000 // len(part))).status == "wrong"
+        assert judge_text(CHOICE, "B", part * (200_000 // len(part))).status == "wrong"
     assert time.process_time() - began < 8

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.verifiers import exact
+from stages.verifiers import exact, judge_text
 
 EXACT = exact.Config(type="exact").build()
 
@@ -39,15 +39,15 @@ EXACT = exact.Config(type="exact").build()
 def test_table(
     reference: str, completion: str, status: str, extracted: str | None, reason: str
 ) -> None:
-    found = EXACT.judge(reference, completion)
+    found = judge_text(EXACT, reference, completion)
     assert (found.status, found.extracted, found.reason) == (status, extracted, reason)
     assert found.score == {"correct": 1.0, "wrong": 0.0, "unjudged": None}[status]
 
 
 def test_another_mark_may_be_set() -> None:
     verifier = exact.Config(type="exact", mark="The answer is").build()
-    assert verifier.judge("12", "5 + 7. The answer is 12").status == "correct"
-    assert verifier.judge("12", "#12").reason == "no_answer"
+    assert judge_text(verifier, "12", "5 + 7. The answer is 12").status == "correct"
+    assert judge_text(verifier, "12", "#12").reason == "no_answer"
     assert verifier.config == '{"mark":"The answer is","type":"exact"}'
 
 
@@ -55,7 +55,7 @@ def test_another_mark_may_be_set() -> None:
 def test_right_means_that_the_reference_stands_after_the_mark(
     reference: str, completion: str
 ) -> None:
-    found = EXACT.judge(reference, completion)
+    found = judge_text(EXACT, reference, completion)
     if found.status == "correct":
         assert found.extracted == reference.strip() != ""
         assert reference.strip() in completion.rpartition("#")[2]
@@ -63,5 +63,5 @@ def test_right_means_that_the_reference_stands_after_the_mark(
 
 @given(st.text("0123456789", min_size=1), st.text().filter(lambda text: "#" not in text))
 def test_an_answer_after_any_work_is_found(answer: str, work: str) -> None:
-    assert EXACT.judge(answer, f"{work}#{answer}").status == "correct"
-    assert EXACT.judge(answer, f"{work}#{answer}\n{work}").status == "correct"
+    assert judge_text(EXACT, answer, f"{work}#{answer}").status == "correct"
+    assert judge_text(EXACT, answer, f"{work}#{answer}\n{work}").status == "correct"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.verifiers import numeric
+from stages.verifiers import judge_text, numeric
 from stages.verifiers.numbers import read
 
 NUMERIC = numeric.Config(type="numeric").build()
@@ -18,7 +18,7 @@ LAST = numeric.Config(type="numeric", fallback="last_number").build()
 
 
 def status(reference: str, answer: str) -> str:
-    return NUMERIC.judge(reference, f"work 3+4=7\n#### {answer}").status
+    return judge_text(NUMERIC, reference, f"work 3+4=7\n#### {answer}").status
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_these_spellings_are_not_the_reference(reference: str, answers: list[str
 def test_the_last_mark_counts_and_a_reason_is_given(
     completion: str, extracted: str | None, reason: str
 ) -> None:
-    found = NUMERIC.judge("12", completion)
+    found = judge_text(NUMERIC, "12", completion)
     assert (found.extracted, found.reason) == (extracted, reason)
     assert (found.status, found.score) == (
         ("correct", 1.0) if reason == "match" else ("wrong", 0.0)
@@ -132,7 +132,7 @@ def test_the_last_mark_counts_and_a_reason_is_given(
     ],
 )
 def test_an_answer_in_a_box_ends_at_its_brace(completion: str, reason: str) -> None:
-    assert BOXED.judge("12", completion).reason == reason
+    assert judge_text(BOXED, "12", completion).reason == reason
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_an_answer_in_a_box_ends_at_its_brace(completion: str, reason: str) -> N
     ],
 )
 def test_without_a_mark_the_last_number_counts_where_asked(completion: str, extracted: str) -> None:
-    found = LAST.judge("12", completion)
+    found = judge_text(LAST, "12", completion)
     assert (found.status, found.extracted) == ("correct", extracted)
     if "####" not in completion:
-        assert NUMERIC.judge("12", completion).reason == "no_answer"
+        assert judge_text(NUMERIC, "12", completion).reason == "no_answer"
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_without_a_mark_the_last_number_counts_where_asked(completion: str, extr
     ],
 )
 def test_the_last_number_is_taken_whole(completion: str) -> None:
-    assert LAST.judge("12", completion).status == "wrong"
-    assert LAST.judge("-5", "It is -5 degrees.").status == "correct"
-    assert LAST.judge("1.5", "That makes 1 1/2 cups.").status == "correct"
+    assert judge_text(LAST, "12", completion).status == "wrong"
+    assert judge_text(LAST, "-5", "It is -5 degrees.").status == "correct"
+    assert judge_text(LAST, "1.5", "That makes 1 1/2 cups.").status == "correct"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_the_last_number_is_taken_whole(completion: str) -> None:
 )
 def test_a_reference_that_is_no_number_is_our_fault(reference: str) -> None:
     for completion in ("#### 12", "", f"#### {reference}"):
-        found = NUMERIC.judge(reference, completion)
+        found = judge_text(NUMERIC, reference, completion)
         assert (found.status, found.score, found.reason) == (
             "unjudged",
             None,
@@ -198,7 +198,7 @@ def test_an_answer_of_a_million_digits_takes_no_time() -> None:
     began = time.process_time()
     for text in ("#### " + "9" * 10**6, "#### 1e" + "9" * 10**6, "9" * 10**6, "1," * 10**6):
         for verifier in (NUMERIC, BOXED, LAST):
-            found = verifier.judge("12", text)
+            found = judge_text(verifier, "12", text)
             assert found.status == "wrong"
             assert found.extracted is None or len(found.extracted) <= 200
     assert time.process_time() - began < 5
@@ -236,12 +236,12 @@ def test_two_fractions_agree_where_they_are_equal(one: Fraction, other: Fraction
 @given(st.text(alphabet="0123456789,./eE+-−$%#{} \n\\akm×^", max_size=40))
 def test_what_looks_like_a_number_is_judged_without_an_error(text: str) -> None:
     for verifier in (NUMERIC, BOXED, LAST):
-        assert verifier.judge("12", text).status in ("correct", "wrong")
-        assert verifier.judge(text, f"#### {text}").status in ("correct", "wrong", "unjudged")
+        assert judge_text(verifier, "12", text).status in ("correct", "wrong")
+        assert judge_text(verifier, text, f"#### {text}").status in ("correct", "wrong", "unjudged")
     assert NUMERIC.same_answer(text, text)
 
 
 @given(st.integers(0, 10**9), st.text())
 def test_work_before_the_mark_does_not_matter(value: int, work: str) -> None:
     text = work.replace("#", "")
-    assert NUMERIC.judge(str(value), f"{text}#### {value}").status == "correct"
+    assert judge_text(NUMERIC, str(value), f"{text}#### {value}").status == "correct"
