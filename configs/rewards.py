@@ -32,6 +32,6 @@ def check_rewards(config: Any) -> None:
     groups = config.mix.groups
     if reward and config.recipe == "grpo" and groups.equal == "drop":
         raise ValueError(
-            f"reward is {reward.type!r} and mix.groups.equal is drop: a control arm takes the steps "
-            "that teach nothing too, use mix.groups.equal: keep"
+            f"reward is {reward.type!r} and mix.groups.equal is drop: a control arm takes the "
+            "steps that teach nothing too, use mix.groups.equal: keep"
         )

@@ -151,6 +151,9 @@ def test_dapo_clips_higher_and_tries_until_its_groups_are_mixed() -> None:
     assert groups.tries > 1 and updater.beta == 0
     assert config.update.steps.of_round(1, 512 * 16, updater.batch_size) == 16
     assert updater.warmup_steps == 20 * 16
+    _, overlong = config.verifier.parts
+    assert (overlong.rule, overlong.l_max, overlong.l_cache) == ("soft_overlong", 20480, 4096)
+    assert config.verifier.weights == (1.0, 1.0)
     assert config.evaluate.n == 32 and config.evaluate.sampling.top_p == 0.7
 
 
