@@ -101,9 +101,12 @@ def _series(tx: Transaction, r: Round) -> dict[tuple[str, str], list[Point]]:
     series: dict[tuple[str, str], list[Point]] = defaultdict(list)
     for row in tx.ask("monitor_history", **place):
         points = series[row["name"], row["slice"]]
-        began = points[0].value if points else row["value"]
-        points.append(Point(row["round"], row["refresh"], row["value"], began))
+        value = row["value"]
+        began = points[0].value if points else value
+        highest = max(value, points[-1].highest) if points else value
+        points.append(Point(row["round"], row["refresh"], value, began, highest))
     for row in tx.ask("training_ends", **place):
         points = series[TRAIN + row["name"], "all"]
-        points.append(Point(row["round"], row["refresh"], row["ended"], row["began"]))
+        began, ended = row["began"], row["ended"]
+        points.append(Point(row["round"], row["refresh"], ended, began, max(began, ended)))
     return series

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from stages.chat import Messages
 from stages.ids import Id
+from stages.measures.divergence import Gap, apart
 from stages.samplers.base import Completion, Engine, Request, SamplingConfig
 from stages.scoring import score_tokens
 
@@ -26,15 +27,6 @@ SAMPLING = SamplingConfig(temperature=1.0, max_tokens=16)
 # Mean gaps that pass, nats a token. vLLM and transformers in bfloat16 differ by 0.04 to 0.06 on the
 # same weights of 135 M parameters: a logit of 16 to 32 is rounded to steps of 0.125.
 EXACT, ROUNDED = 0.05, 0.15
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """|Δ log-probability| of `tokens` sampled tokens, in nats; 0 where no numbers came."""
-
-    tokens: int
-    mean: float
-    most: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +57,7 @@ def compare(
     numbered = [(request, reply) for request, reply in pairs if reply.logprobs is not None]
     rows = [(request.prompt_ids, reply.token_ids) for request, reply in numbered]
     told = [reply.logprobs or () for _, reply in numbered]
-    gap = _gap(told, score(trainer_dtype, rows))
+    gap = apart(told, score(trainer_dtype, rows))
     seen = _other_text(pairs, tokenizer)
     if seen:
         return Finding(gap, "tokenizer", seen)
@@ -79,7 +71,7 @@ def compare(
         return Finding(gap, None, "")
     seen = f"log-probabilities differ by {gap.mean:.3f} nats a token, {gap.most:.3f} at most"
     if engine.dtype in ("float32", "bfloat16", "float16") and engine.dtype != trainer_dtype:
-        same = _gap(told, score(engine.dtype, rows))
+        same = apart(told, score(engine.dtype, rows))
         if same.mean <= threshold:
             formats = f"{engine.dtype} in the sampler, {trainer_dtype} in the trainer"
             return Finding(gap, "dtype", f"{seen}; {formats}")
@@ -94,12 +86,6 @@ def allowed_gap(dtypes: Iterable[str]) -> float:
 def scorer(folder: Path, device: str) -> Score:
     """Log-probabilities at temperature 1 under the model of a checkpoint folder."""
     return partial(score_tokens, folder, device)
-
-
-def _gap(told: Sequence[Sequence[float]], scored: Sequence[Sequence[float]]) -> Gap:
-    gaps = [abs(a - b) for one, two in zip(told, scored, strict=True)
-            for a, b in zip(one, two, strict=True)]  # fmt: skip
-    return Gap(len(gaps), sum(gaps) / len(gaps), max(gaps)) if gaps else Gap(0, 0.0, 0.0)
 
 
 def _other_text(pairs: Sequence[tuple[Request, Completion]], tokenizer: Any) -> str:

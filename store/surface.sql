@@ -423,7 +423,7 @@ comment on column round_monitors.run is 'Name of the run';
 comment on column round_monitors.round is 'The round';
 comment on column round_monitors.refresh is 'Refresh within the round, from 0';
 comment on column round_monitors.name is
-    'length, reasoning_length, answer_length (tokens), entropy, kl_base_k1 … (nats a token), all_right, all_wrong, mixed, effective, truncated, repetition (shares), groups, groups_kept, reward_mean, reward_std_between, reward_std_within, answers, tokens; wall_s, work_s, gpu_s (seconds)';
+    'length, reasoning_length, answer_length (tokens), entropy, kl_base_k1 … (nats a token), sampler_gap, sampler_gap_max (the same), all_right, all_wrong, mixed, equal_rewards, reward_at_top, effective, truncated, repetition (shares), groups, groups_kept, advantage_variance, reward_mean, reward_std_between, reward_std_within, held_out, reward_gap, answers, tokens; wall_s, work_s, gpu_s (seconds)';
 comment on column round_monitors.slice is
     'all; correct or wrong answers; of seconds the step, work that another run did left out';
 comment on column round_monitors.value is

@@ -6,6 +6,7 @@ temperature 1 and uncut. Elsewhere they are means over what was sampled.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import expm1, fsum
 
 LARGEST = 700.0  # e to the power of this is a number yet
@@ -35,6 +36,22 @@ def k3(policy: Sequence[float], reference: Sequence[float]) -> float | None:
     return (
         fsum(max(0.0, expm1(min(gap, LARGEST)) - gap) for gap in gaps) / len(gaps) if gaps else None
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """|Δ log-probability| of `tokens` sampled tokens, in nats; 0 where no numbers came."""
+
+    tokens: int
+    mean: float
+    most: float
+
+
+def apart(one: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> Gap:
+    """How far two say that the same tokens of some answers are from each other."""
+    gaps = [abs(a - b) for ours, theirs in zip(one, other, strict=True)
+            for a, b in zip(ours, theirs, strict=True)]  # fmt: skip
+    return Gap(len(gaps), sum(gaps) / len(gaps), max(gaps)) if gaps else Gap(0, 0.0, 0.0)
 
 
 def _log_ratios(policy: Sequence[float], reference: Sequence[float]) -> list[float]:

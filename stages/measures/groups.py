@@ -51,3 +51,15 @@ def rewards(groups: Collection[Sequence[float]]) -> Rewards | None:
     means = [fmean(group) for group in counted]
     within = sqrt(fmean(pvariance(group) for group in counted))
     return Rewards(fmean(means), pstdev(means), within)
+
+
+def equal_share(groups: Collection[Sequence[float]]) -> float | None:
+    """Share of the groups of two or more whose rewards are all equal: nothing to learn from."""
+    counted = [group for group in groups if len(group) > 1]
+    return fmean(len(set(group)) == 1 for group in counted) if counted else None
+
+
+def top_share(groups: Collection[Sequence[float]]) -> float | None:
+    """Share of the answers that have the highest reward of all, None without a reward."""
+    every = [reward for group in groups for reward in group]
+    return every.count(max(every)) / len(every) if every else None

@@ -29,6 +29,11 @@ class SamplingConfig(Settings):
         ()
     )
 
+    @property
+    def uncut(self) -> bool:
+        """Whether every token may be drawn."""
+        return (self.top_p, self.top_k) == (1.0, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

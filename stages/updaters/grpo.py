@@ -21,11 +21,10 @@ from stages.errors import UpdaterError
 from stages.policies.dtype import trained_in
 from stages.scoring import score_tokens
 from stages.updaters.base import Item, Plan, Rows, Updater, View
-from stages.updaters.training import padded
+from stages.updaters.rollouts import RolloutCollator, on_stored_rollouts
 from stages.updaters.trl import TrlSettings, TrlUpdater
 
 Loss = Literal["grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"]
-BY_BATCH = ("dapo", "cispo", "vespo")  # divided by the whole batch's tokens
 
 ANSWERS = "the policy's own answers, older ones by their ratio"
 REWARD = "the advantage of the verifier's score, or of `reward`; less a KL with mix.groups.kl"
@@ -164,7 +163,7 @@ class Grpo(TrlUpdater):
     masks = True
 
     def trainer_class(self) -> Any:
-        return _on_stored_rollouts(self.config)
+        return on_stored_rollouts(self.config)
 
     def arguments(self, items: Sequence[Item]) -> Mapping[str, Any]:
         config = self.config
@@ -216,7 +215,7 @@ class Grpo(TrlUpdater):
         return [{**row, "ref_logps": values} for row, values in zip(rows, scored, strict=True)]
 
     def collator(self, pad: int) -> Any:
-        return _Collator(pad)
+        return RolloutCollator(pad)
 
 
 def temperature_of(items: Sequence[Item]) -> float:
@@ -246,78 +245,3 @@ def _old_logprobs(item: Item) -> tuple[float, ...]:
             "that gives them, or update.updater.ratio: none"
         )
     return found
-
-
-def _on_stored_rollouts(config: Config) -> Any:
-    """TRL's trainer without its sampling and scoring: a batch is what the collator made."""
-    from transformers import Trainer
-    from trl import GRPOTrainer
-
-    def no_reward(completions: Sequence[Any], **columns: Any) -> list[float]:
-        return [0.0] * len(completions)
-
-    class StoredRollouts(GRPOTrainer):  # type: ignore[misc]
-        """Micro-batches are weighted so that they sum to the loss of their batch."""
-
-        def __init__(self, *arguments: Any, data_collator: Any, **options: Any) -> None:
-            super().__init__(*arguments, reward_funcs=no_reward, **options)
-            self.data_collator = data_collator
-            self.beta = config.beta
-
-        def get_train_dataloader(self) -> Any:
-            return Trainer.get_train_dataloader(self)
-
-        def _prepare_inputs(self, inputs: Any) -> Any:
-            return Trainer._prepare_inputs(self, inputs)
-
-        def get_batch_samples(self, *arguments: Any) -> Any:
-            batches, count = super().get_batch_samples(*arguments)
-            tokens = [batch["tool_mask"].sum() for batch in batches]
-            rows = [len(batch["row"]) for batch in batches]
-            for batch, its_tokens, its_rows in zip(batches, tokens, rows, strict=True):
-                shares = {"bnpo": its_tokens * len(batches) / sum(tokens)}
-                shares |= dict.fromkeys(BY_BATCH, 1.0)
-                batch["share"] = shares.get(config.loss, its_rows * len(batches) / sum(rows))
-                batch["num_items_in_batch"] = (
-                    sum(tokens) * self.args.steps_per_generation / len(batches)
-                )
-            return batches, count
-
-        def _compute_loss(self, model: Any, inputs: Any) -> Any:
-            return super()._compute_loss(model, inputs) * inputs["share"]
-
-        def log(self, logs: Any, *arguments: Any) -> None:
-            self._metrics["train"].pop("step_time", None)  # equal updates leave equal rows
-            super().log(logs, *arguments)
-
-    return StoredRollouts
-
-
-class _Collator:
-    """Prompts padded on the left, completions on the right, as TRL's loss takes them."""
-
-    def __init__(self, pad: int) -> None:
-        self._pad = pad
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        import torch
-
-        prompts = [row["prompt_ids"] for row in rows]
-        width = max(map(len, prompts))
-        said = [row["completion_ids"] for row in rows]
-        batch = {
-            "prompt_ids": torch.tensor([[self._pad] * (width - len(p)) + [*p] for p in prompts]),
-            "prompt_mask": torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts]),
-            "completion_ids": padded(said, self._pad),
-            "completion_mask": padded([[1] * len(ids) for ids in said], 0),
-            "tool_mask": padded([[int(flag) for flag in row["loss_mask"]] for row in rows], 0),
-            "advantages": torch.tensor([row["advantage"] for row in rows]),
-            "row": torch.tensor([row["row"] for row in rows]),
-        }
-        for name, ours in (
-            ("old_per_token_logps", "old_logps"),
-            ("ref_per_token_logps", "ref_logps"),
-        ):
-            if rows[0].get(ours) is not None:
-                batch[name] = padded([row[ours] for row in rows], 0.0)
-        return batch

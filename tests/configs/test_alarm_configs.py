@@ -56,6 +56,10 @@ def test_kl_is_measured_where_it_is_said() -> None:
         ("alarms=[{above: 1}]", r"alarms\.0\.watch: missing"),
         ("alarms=[{watch: lenght, above: 1}]", r"alarms\.0\.watch: 'lenght' is not watched: use"),
         ("alarms=[{watch: length}]", r"alarms\.0: there is no bound: give above, below"),
+        (
+            "alarms=[{watch: length, above: 1, also: [{watch: entropy, blow: 1}]}]",
+            r"alarms\.0\.also\.0\.blow: unknown key .*did you mean 'below'",
+        ),
         ("monitors.kl_sample=0", r"monitors\.kl_sample: 0 is not allowed"),
         ("notify.when=[ended]", r"notify\.when\.0: 'ended' is not allowed"),
         ("notify.command=[]", r"notify\.command: \[\] is not allowed"),

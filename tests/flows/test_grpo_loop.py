@@ -120,6 +120,32 @@ def test_sampled_and_kept_groups_are_counted(done: Path) -> None:
     assert set(found["groups"]) <= {12.0, 24.0, 36.0} and max(found["groups"]) > 16
 
 
+def test_the_spread_of_advantages_and_the_share_of_equal_groups_are_measured(done: Path) -> None:
+    found = {
+        (name, round_, refresh): value
+        for name, round_, refresh, value in ask(
+            done, "select name, round, refresh, value from round_monitors where slice = 'all'"
+        )
+    }
+    spread = ask(
+        done,
+        "select s.round, s.refresh, var_pop(x.advantage) from step_output s "
+        "join training_row_trajectory x on x.training_set_id = s.id group by all order by all",
+    )
+    equal = ask(
+        done,
+        "with groups as (select s.round, s.refresh, t.group_id, min(v.score) = max(v.score) as "
+        "equal from step_output s join trajectory t on t.trajectory_id = s.id "
+        "join verdict v using (trajectory_id) where starts_with(s.step, 'generate') group by all) "
+        "select round, refresh, avg(equal::integer) from groups group by all order by all",
+    )
+    assert len(spread) == len(equal) == 4
+    for round_, refresh, value in spread:
+        assert found["advantage_variance", round_, refresh] == pytest.approx(value)
+    for round_, refresh, value in equal:
+        assert found["equal_rewards", round_, refresh] == pytest.approx(value)
+
+
 def test_a_finished_run_does_nothing_when_it_is_run_again(done: Path) -> None:
     before = contents(done)
     ended = starloop("run", GRPO, "--store", done)

@@ -168,6 +168,33 @@ def test_a_base_is_no_way_from_itself(tmp_path: Path, tiny_folder: Path) -> None
     assert ask(begun.path, "select count(*) from trajectory_logprob") == [(20,)]
 
 
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_the_samplers_numbers_stand_beside_the_trainers_at_its_temperature(
+    tmp_path: Path, tiny_folder: Path, temperature: float
+) -> None:
+    begun = begin(
+        tmp_path, tiny_folder, "monitors={kl: true, kl_sample: 5}", "sampler={type: transformers}",
+        f"generate.sampling={{temperature: {temperature}, max_tokens: 8}}",
+        "update.steps={first: 2}", "mix.seed_rows=20",
+    )  # fmt: skip
+    watch(begun.round)
+    found = dict(ask(begun.path, "select name, value from monitor where slice = 'all'"))
+    assert 0 <= found["sampler_gap"] <= found["sampler_gap_max"] < 1e-4
+    begun.round.run.close()
+
+
+def test_a_refresh_is_held_against_the_newest_evaluation_before_its_round(begun: Begun) -> None:
+    base = begun.round.base
+    steps.evaluate.fn(Round(begun.round.run, 0, base, base))
+    watch(begun.round)
+    ((measured,),) = ask(
+        begun.path, "select value from metric where name = 'pass_at_1' and slice = 'all'"
+    )
+    found = dict(ask(begun.path, "select name, value from round_monitors where slice = 'all'"))
+    assert 0 < measured < 1 and found["held_out"] == measured
+    assert found["reward_gap"] == pytest.approx(found["reward_mean"] - measured)
+
+
 # ── alarms ──────────────────────────────────────────────────────────────────────────────────
 
 

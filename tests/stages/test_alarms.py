@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from stages.alarms import DEFAULTS, AlarmConfig, Point, Series, fired
+from stages.alarms import DEFAULTS, AlarmConfig, Bounds, Point, Series, fired
 
 
 def rule(**given: Any) -> AlarmConfig:
@@ -15,7 +15,10 @@ def rule(**given: Any) -> AlarmConfig:
 
 def history(*values: float, name: str = "length", part: str = "all") -> Series:
     """One refresh a round, from round 1."""
-    points = [Point(place, 0, value, values[0]) for place, value in enumerate(values, 1)]
+    points = [
+        Point(place, 0, value, values[0], max(values[:place]))
+        for place, value in enumerate(values, 1)
+    ]
     return {(name, part): points}
 
 
@@ -39,6 +42,13 @@ def holds(one: AlarmConfig, series: Series, round_: int) -> bool:
         ({"above": 2.0, "for": 2}, (1, 3, 3), True),
         ({"above": 2.0, "for": 2}, (3, 1, 3), False),
         ({"above": 2.0, "for": 2}, (3,), False),  # not so many yet
+        ({"drops_by": 2.0}, (1, 9, 6.9), True),  # from the highest, which is not the first
+        ({"drops_by": 2.0}, (1, 9, 7), False),
+        ({"above_times": 3.0}, (2, 6.1), True),
+        ({"above_times": 3.0}, (2, 6), False),
+        ({"below_times": 0.1}, (2, 0.19), True),
+        ({"below_times": 0.1}, (2, 0.2), False),
+        ({"below_times": 0.1}, (0, -1), False),  # a multiple of nothing says nothing
     ],
 )
 def test_a_rule_holds(given: Any, values: tuple[float, ...], expected: bool) -> None:
@@ -72,26 +82,66 @@ def test_an_alarm_says_what_is_seen_and_keeps_rule_and_values() -> None:
 
 def test_the_rules_that_are_built_in_hear_a_policy_that_goes_wrong() -> None:
     series: Series = {
-        ("train/logps/chosen", "all"): [Point(1, 0, -17.0, -10.0)],
-        ("truncated", "all"): [Point(0, 0, 0.1, 0.1), Point(1, 0, 0.3, 0.1)],
-        ("mixed", "all"): [Point(1, 0, 0.0, 0.0)],
+        ("train/logps/chosen", "all"): [Point(1, 0, -17.0, -10.0, -10.0)],
+        **history(0.1, 0.3, name="truncated"),
+        **history(0.4, 0.0, name="mixed"),
+        **history(0.5, 0.04, name="entropy"),
+        **history(100.0, 301.0, name="length"),
+        **history(0.5, 0.99, name="reward_at_top"),
+        **history(0.0, 0.2, name="reward_gap"),
+        **history(0.5, 0.4, name="held_out"),
     }
-    alarms = fired(DEFAULTS, series, 1, 0)
-    assert [alarm.rule.watch for alarm in alarms] == ["train/logps/chosen", "truncated", "mixed"]
+    last = {**series, ("train/logps/chosen", "all"): [Point(2, 0, -17.0, -10.0, -10.0)]}
+    alarms = fired(DEFAULTS, last, 2, 0)
+    assert [alarm.rule.watch for alarm in alarms] == [
+        "train/logps/chosen", "truncated", "mixed", "entropy", "length", "reward_at_top",
+        "reward_gap",
+    ]  # fmt: skip
+    (explodes,) = fired(DEFAULTS, history(0.5, 1.6, name="entropy"), 2, 0)
+    assert explodes.rule.above_times == 3.0
     assert {alarm.rule.then for alarm in alarms} == {"warn"}
     calm: Series = {
-        ("train/logps/chosen", "all"): [Point(1, 0, -14.0, -10.0)],
-        ("truncated", "all"): [Point(0, 0, 0.3, 0.3), Point(1, 0, 0.3, 0.3)],
-        ("mixed", "all"): [Point(1, 0, 0.4, 0.4)],
+        ("train/logps/chosen", "all"): [Point(2, 0, -14.0, -10.0, -10.0)],
+        **history(0.3, 0.3, name="truncated"),
+        **history(0.4, 0.4, name="mixed"),
+        **history(0.5, 0.06, name="entropy"),
+        **history(100.0, 299.0, name="length"),
+        **history(0.5, 0.97, name="reward_at_top"),
+        **history(0.0, 0.2, name="reward_gap"),
+        **history(0.5, 0.6, name="held_out"),  # it rises too, but slower
     }
-    assert fired(DEFAULTS, calm, 1, 0) == []
+    assert fired(DEFAULTS, calm, 2, 0) == []
+
+
+def test_a_rule_on_two_series_holds_only_where_both_do_and_says_both() -> None:
+    """Training reward up while held-out falls from where it was best."""
+    one = AlarmConfig(
+        watch="reward_mean", rises_by=0.1,
+        also=(Bounds(watch="held_out", drops_by=0.05),), **{"for": 2},
+    )  # fmt: skip
+    rewards = history(0.5, 0.6, 0.7, 0.8, name="reward_mean")
+    held = history(0.5, 0.7, 0.6, 0.6, name="held_out")
+    (alarm,) = fired([one], {**rewards, **held}, 4, 0)
+    assert alarm.sentence == (
+        "round 4, refresh 0: reward_mean is 0.8, +0.3 from 0.5 (rises_by 0.1) and held_out is 0.6, "
+        "-0.1 from its highest, 0.7 (drops_by 0.05), 2 refreshes in a row"
+    )
+    assert alarm.detail["beside"] == [[0.6, 0.6]]
+    assert AlarmConfig.model_validate(alarm.detail["rule"]) == one
+    assert not holds(one, {**rewards, **history(0.5, 0.7, 0.7, 0.6, name="held_out")}, 4)
+    assert not holds(one, {**history(0.5, 0.6, 0.55, 0.8, name="reward_mean"), **held}, 4)
+    assert not holds(one, rewards, 4)  # the other is not measured
+    assert not holds(one, {**rewards, **history(0.5, 0.7, 0.6, name="held_out")}, 4)  # nor now
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"watch": "lenght", "above": 1.0}, "'lenght' is not watched: use answers, tokens"),
-        ({}, "there is no bound: give above, below, rises_by or falls_by"),
+        ({}, "there is no bound: give above, below, rises_by, falls_by, drops_by, above_times or"),
+        ({"above": 1.0, "also": [{"watch": "held_out"}]}, "there is no bound: give above"),
+        ({"above": 1.0, "also": [{"watch": "heldout", "below": 1.0}]}, "'heldout' is not watched"),
+        ({"above_times": 0.0}, "greater than 0"),
         (
             {"slice": "wrong", "watch": "mixed", "above": 1.0},
             "slice is 'wrong', and mixed has: all",

@@ -9,9 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage_rows import a_problem, a_prompt, a_trajectory
 
-from stages.measures.divergence import entropy, k1, k3
-from stages.measures.groups import Sides, rewards, sides
-from stages.measures.monitors import NAMES, Answer, divergences, readings
+from stages.measures.divergence import Gap, apart, entropy, k1, k3
+from stages.measures.groups import Sides, equal_share, rewards, sides, top_share
+from stages.measures.monitors import (
+    NAMES,
+    Answer,
+    against_held_out,
+    between,
+    divergences,
+    readings,
+    weighed,
+)
 from stages.measures.texts import parts, repetition
 
 # ── texts ───────────────────────────────────────────────────────────────────────────────────
@@ -159,11 +167,53 @@ def test_readings_by_hand() -> None:
             ("reward_mean", "all"): 0.25,
             ("reward_std_between", "all"): 0.25,
             ("reward_std_within", "all"): sqrt(0.125),
+            ("equal_rewards", "all"): 0,  # of the one problem with two rewards
+            ("reward_at_top", "all"): 1 / 3,  # 1, of 1, 0 and 0
             ("truncated", "all"): 0.25,
             ("repetition", "all"): 0.2,  # the others have no four words
         }
     )
     assert {name for name, _ in found} <= set(NAMES)
+
+
+def test_an_answer_of_advantage_0_trains_to_no_effect() -> None:
+    """Groups of equal rewards that are kept for their share in the batch have no gradient."""
+    some = [
+        Answer(a.trajectory, a.status, a.score, True, advantage)
+        for a, advantage in zip(ANSWERS, (1.0, -1.0, 0.0, None), strict=True)
+    ]
+    found = {name: value for name, part, value in readings(some, None, plain=False)}
+    assert found["effective"] == 0.75
+
+
+def test_a_reward_that_is_saturated_has_equal_groups_and_is_at_its_top() -> None:
+    groups = [[1.0, 1.0], [0.5, 0.5, 0.5], [1.0, 0.0], [1.0], []]
+    assert equal_share(groups) == pytest.approx(2 / 3)  # a group of one counts in none
+    assert top_share(groups) == pytest.approx(4 / 8)
+    assert (equal_share([[1.0]]), top_share([[]])) == (None, None)
+
+
+def test_the_variance_of_advantages_is_the_populations() -> None:
+    # mean 0.5, squared distances 0.25, 2.25, 0.25, 6.25: the sample's would be 3
+    assert weighed([1.0, -1.0, 1.0, 3.0]) == [("advantage_variance", "all", 2.0)]
+    assert weighed([]) == []
+
+
+def test_the_training_reward_stands_beside_the_newest_held_out_measure() -> None:
+    found = against_held_out([("reward_mean", "all", 0.75), ("length", "all", 4.0)], 0.5)
+    assert found == [("held_out", "all", 0.5), ("reward_gap", "all", 0.25)]
+    assert against_held_out([], 0.5) == [("held_out", "all", 0.5)]
+    assert {name for name, _, _ in found} <= set(NAMES)
+
+
+def test_sampler_and_trainer_are_as_far_apart_as_their_tokens() -> None:
+    sampler, trainer = [(-1.0, -2.0), (-3.0,)], [(-1.25, -2.0), (-2.0,)]
+    assert apart(sampler, trainer) == Gap(3, pytest.approx(1.25 / 3), 1.0)
+    assert between(sampler, trainer) == [
+        ("sampler_gap", "all", pytest.approx(1.25 / 3)),
+        ("sampler_gap_max", "all", 1.0),
+    ]
+    assert between([()], [()]) == []
 
 
 def test_parts_are_counted_in_tokens_by_their_share_of_the_letters() -> None:

@@ -18,6 +18,7 @@ from stages.ids import Id
 from stages.scoring import score_tokens
 from stages.update import update
 from stages.updaters import Item, Plan, Trained, grpo
+from stages.updaters.rollouts import ratios_of
 from stages.updaters.training import BatchSorted
 
 # Rollouts of 3 to 9 tokens to prompts of 2 to 5; every other one has no end token (2).
@@ -177,16 +178,53 @@ def test_ratio_and_clip_of_old_rollouts_are_those_worked_by_hand(
     trained = train(policies[2], tmp_path, items, epsilon=0.1, epsilon_high=0.15)
     model = load(policies[2])
     low = high = tokens = 0
+    ratios = []
     for item in items:
         assert item.advantage is not None
         old, mask = torch.tensor(item.logprobs), mask_of(item)
         ratio = (logprobs(model, item, 1.0).detach() - old).exp()[mask]
         tokens += len(ratio)
+        ratios += ratio.tolist()
         low += int((ratio < 0.9).sum()) if item.advantage < 0 else 0
         high += int((ratio > 1.15).sum()) if item.advantage > 0 else 0
     assert low > 0 and high > 0
     assert said(trained, "clip_ratio/low_mean") == pytest.approx([low / tokens], abs=1e-6)
     assert said(trained, "clip_ratio/high_mean") == pytest.approx([high / tokens], abs=1e-6)
+    assert said(trained, "ratio/min") == pytest.approx([min(ratios)], abs=1e-5)
+    assert said(trained, "ratio/max") == pytest.approx([max(ratios)], abs=1e-5)
+    pieces = train(policies[2], tmp_path / "pieces", items, micro_batch_size=1)
+    for name in ("ratio/min", "ratio/max"):  # of the batch, not means of its pieces'
+        assert said(pieces, name) == pytest.approx(said(trained, name), abs=1e-5)
+
+
+def test_the_ratio_of_a_sequence_is_the_geometric_mean_of_its_trained_tokens() -> None:
+    inputs = {
+        "old_per_token_logps": torch.tensor([[-1.0, -2.0, -3.0], [-1.0, -9.0, 0.0]]),
+        "completion_mask": torch.tensor([[1, 1, 1], [1, 1, 0]]),
+        "tool_mask": torch.tensor([[1, 0, 1], [1, 1, 1]]),
+    }
+    logps = torch.tensor([[-0.5, -7.0, -2.0], [-1.5, -9.5, 5.0]])
+    # gaps of trained tokens: 0.5 and 1; −0.5 and −0.5
+    whole = ratios_of(logps, inputs, whole=True)
+    assert whole.tolist() == pytest.approx([math.exp(0.75), math.exp(-0.5)])
+    each = ratios_of(logps, inputs, whole=False)
+    assert each.log().tolist() == pytest.approx([0.5, 1.0, -0.5, -0.5])
+    assert ratios_of(logps, {}, whole=True) is None
+
+
+def test_the_entropy_that_is_measured_is_that_of_the_whole_vocabulary(
+    policies: list[Path], tmp_path: Path
+) -> None:
+    items = sampled_by(policies[0], ROLLOUTS, 0.7)
+    trained = train(policies[2], tmp_path, items)
+    model, found = load(policies[2]), []
+    for item in items:
+        whole = torch.tensor([[*item.prompt_ids, *item.completion_ids]])
+        said_ = (model(input_ids=whole).logits[0] / 0.7).log_softmax(-1).detach()
+        first = len(item.prompt_ids) - 1
+        entropies = -(said_.exp() * said_).sum(-1)[first : first + len(item.completion_ids)]
+        found += entropies[mask_of(item)].tolist()
+    assert said(trained, "entropy") == pytest.approx([sum(found) / len(found)], abs=1e-5)
 
 
 def test_rollouts_of_the_policy_itself_have_ratio_one_and_the_loss_of_their_advantages(
