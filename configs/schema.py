@@ -11,6 +11,7 @@ from configs.generate import GenerateConfig
 from configs.notify import NotifyConfig
 from configs.policy_gradients import check_policy_gradients
 from configs.rewards import check_rewards
+from configs.update import UpdateConfig
 from stages.alarms import DEFAULTS, AlarmConfig
 from stages.decontaminate import DecontaminateConfig
 from stages.evaluate import EvaluateConfig
@@ -23,8 +24,6 @@ from stages.rows import PromptSet
 from stages.samplers import SamplerConfig
 from stages.settings import Settings, later, operational
 from stages.tasks import Task, TaskConfig
-from stages.update import StepsConfig
-from stages.updaters import UpdaterConfig
 from stages.verifiers import VerifierConfig
 
 
@@ -35,57 +34,7 @@ class RationalizeConfig(Settings):
     n: int = Field(1, ge=1, le=65_536)
 
 
-MODEL = r"base|round_start|model:.+"
-REFERENCE = rf"{MODEL}|synced\(every (?P<every>[1-9][0-9]{{0,8}})\)"
-
-
 EVERY = re.compile(r"every\(([1-9][0-9]{0,8})\)")
-
-
-class UpdateConfig(Settings):
-    """One update a refresh.
-
-    `init_from` is where a round's first update starts: `base`, `round_start` (the model that the
-    round began with) or `model:…` (a folder, or an id of the store); later refreshes go on. The
-    `reference` of losses that have one is named alike, or `synced(every r)`: the policy of the
-    newest refresh whose number in the run is a multiple of r. The optimizer goes on until it is
-    reset: each `round`, each `refresh`, or `never`.
-    """
-
-    init_from: str = "base"
-    reference: str | None = later(None)
-    reset_optimizer: Literal["round", "refresh", "never"] = later("round")
-    steps: StepsConfig = StepsConfig()
-    updater: UpdaterConfig
-
-    @field_validator("init_from")
-    @classmethod
-    def _start_is_a_model(cls, text: str) -> str:
-        if not re.fullmatch(MODEL, text):
-            raise ValueError(
-                f"{text!r} is not allowed: use base, round_start, or model:… with a folder or an id"
-            )
-        return text
-
-    @field_validator("reference")
-    @classmethod
-    def _reference_is_a_model(cls, text: str | None) -> str | None:
-        if text is not None and not re.fullmatch(REFERENCE, text):
-            raise ValueError(
-                f"{text!r} is not allowed: use base, round_start, synced(every r) with r from 1 "
-                "on, or model:… with a folder or an id"
-            )
-        return text
-
-    @model_validator(mode="after")
-    def _schedule_has_an_end(self) -> "UpdateConfig":
-        schedule = getattr(self.updater, "schedule", "constant_with_warmup")
-        if self.reset_optimizer == "never" and schedule != "constant_with_warmup":
-            raise ValueError(
-                f"reset_optimizer is never, so the {schedule} schedule has no end: use "
-                "updater.schedule: constant_with_warmup"
-            )
-        return self
 
 
 class TimingConfig(Settings):

@@ -178,6 +178,14 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """A round that began with reference and optimizer anew, and the model it began with."""
+
+    round: int
+    model: Id
+
+
+@dataclass(frozen=True, slots=True)
 class Round:
     """A round of a run, 0 being the base, or one of its refreshes.
 
@@ -205,11 +213,23 @@ class Round:
         return self.run.named(self.run.config.update.init_from, self.base, self.start)
 
     @property
+    def reset(self) -> Reset | None:
+        """The run's newest reset, this round's included."""
+        if self.run.config.update.resets == "never":
+            return None
+        with self.run.store.transaction() as tx:
+            found = tx.ask("resets", run=self.run.name, round=self.number)
+        return Reset(found[-1]["round"], Id(found[-1]["model"])) if found else None
+
+    @property
     def reference(self) -> Id | None:
         """The model that the loss compares with, None for losses without one."""
         name = self.run.config.update.reference
         if name is None:
             return None
+        reset = self.reset
+        if reset is not None:
+            return reset.model
         synced = SYNCED.fullmatch(name)
         if synced is None:
             return self.run.named(name, self.base, self.start)

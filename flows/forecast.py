@@ -99,13 +99,15 @@ def _at_a_time(keep: str, rounds: int) -> int:
 def _training(config: Config, rounds: int, weights: int, sampled: int) -> int:
     """An update's own checkpoints: weights and two moments, two kept and one being written.
 
-    At most all that is `sampled` in a round, or in every round, trains the last one.
+    At most all that is `sampled` in a round, or in every round, trains the last one. Those of an
+    adapter are too small to count.
     """
-    save_every = getattr(config.update.updater, "save_every", None)
-    if save_every is None or not rounds:
+    updater = config.update.updater
+    save_every = getattr(updater, "save_every", None)
+    if save_every is None or not rounds or getattr(updater, "lora", None) is not None:
         return 0
     rows = sampled * (config.rounds if config.mix.history == "accumulate" else 1)
-    rows, batch_size = rows + config.mix.seed_rows, config.update.updater.batch_size
+    rows, batch_size = rows + config.mix.seed_rows, updater.batch_size
     saved = ceil(config.update.steps.of_round(config.rounds, rows, batch_size) / int(save_every))
     return 3 * weights * min(3, saved)
 

@@ -89,6 +89,7 @@ def take_over(tx: Transaction, run_id: Id, source: Id, fork: Fork) -> None:
     }
     tx.append("fork_steps", **place)
     tx.append("fork_outputs", **place)
+    tx.append("fork_resets", **place)
 
 
 def check_same(run: dict[str, Any], source_name: str | None, fork: Fork | None, name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 from prefect import flow
 
-from flows import steps
+from flows import resets, steps
 from flows.context import Round
 from flows.dpo import dpo
 from flows.grpo import grpo
@@ -39,6 +39,7 @@ def base(r: Round) -> None:
 def work(r: Round) -> None:
     """Do a round of the run's recipe, or round 0."""
     if r.number:
+        resets.take(r)
         steps.admit(r)
         RECIPES[r.run.config.recipe](r)
     else:

@@ -9,7 +9,10 @@ from store.transaction import read
 
 TITLE = "Why DPO may not improve"
 HEAD = ("where", "what", "found", "what to try")
-EVERYTHING = {"round": 2**31 - 1, "refresh": 2**31 - 1}
+LAST = 2**31 - 1
+EVERYTHING = {"round": LAST, "refresh": LAST}
+
+RESET = "more rounds between them give each reference time: update.resets"
 
 Rows = list[list[str]]
 
@@ -24,6 +27,7 @@ def diagnosis(
         ends = read(connection, "training_ends", run=run, **EVERYTHING)
         timing = read(connection, "timing_of", run=run)
         trained = read(connection, "last_trained", run=run)
+        resets = [str(row["round"]) for row in read(connection, "resets", run=run, round=LAST)]
     monitors: dict[str, list[float]] = {}
     for row in history:
         if row["slice"] == "all":
@@ -37,8 +41,8 @@ def diagnosis(
     rows = [
         *_data(pairs, monitors),
         *_hyper_parameters(config, timing),
-        *_reference(config, monitors),
-        *_capacity(trained, curves),
+        *_reference(config, monitors, resets),
+        *_capacity(config, trained, curves),
     ]
     return text, HEAD, rows
 
@@ -117,7 +121,7 @@ def _hyper_parameters(config: Any, timing: Sequence[Mapping[str, Any]]) -> Rows:
     ]
 
 
-def _reference(config: Any, monitors: Mapping[str, Sequence[float]]) -> Rows:
+def _reference(config: Any, monitors: Mapping[str, Sequence[float]], resets: Sequence[str]) -> Rows:
     kl = monitors.get("kl_reference_k3", (None,))[-1]
     return [
         [
@@ -132,14 +136,17 @@ def _reference(config: Any, monitors: Mapping[str, Sequence[float]]) -> Rows:
             _number(kl, ".4f"),
             "near 0 nothing moved; large, the policy left what the reference knows",
         ],
+        *([["reference", "rounds that reset it", ", ".join(resets), RESET]] if resets else []),
     ]
 
 
 def _capacity(
-    trained: Sequence[Mapping[str, Any]], curves: Mapping[str, tuple[float, float]]
+    config: Any, trained: Sequence[Mapping[str, Any]], curves: Mapping[str, tuple[float, float]]
 ) -> Rows:
     model = trained[0] if trained else {"parameters": None, "adapter": False}
-    kind = "an adapter (LoRA)" if model["adapter"] else "all weights trained"
+    lora = getattr(config.update.updater, "lora", None)
+    adapter = model["adapter"] or lora is not None
+    kind = "an adapter (LoRA)" if adapter else "all weights trained"
     count = model["parameters"]
     return [
         [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs.load import check, differences
-from report.diagnosis import TITLE, diagnosis
+from report.diagnosis import LAST, TITLE, diagnosis
 from report.imports import import_section
 from report.rounds import (
     RoundLine,
@@ -51,7 +51,7 @@ def pages(store: Store, names: Sequence[str]) -> list[Section]:
         if rows:
             title = f"{name}: against its base"
             sections.append(Section(title, "The same questions, paired.", GAIN_HEAD, rows))
-        sections += hint_sections(store, name)
+        sections += [*hint_sections(store, name), *_resets(store, name)]
     for other in runs[1:]:
         changed, operational = differences(configs[runs[0]], configs[other])
         keys = [*changed, *(line for line in operational if not line.startswith("rounds:"))]
@@ -122,6 +122,15 @@ def hint_sections(store: Store, name: str) -> list[Section]:
     head = ("round", "difficulty", "failed, tried with the hint", "kept", "share", "leaks")
     title = f"{name}: what the hint brought"
     return [Section(title, "Kept: right, and no hint shows.", head, rows)] if rows else []
+
+
+def _resets(store: Store, name: str) -> list[Section]:
+    """The rounds that began with reference and optimizer anew; nothing where none did."""
+    with store.reader() as connection:
+        found = read(connection, "resets", run=name, round=LAST)
+    rows = [[str(row["round"]), row["message"].partition(": ")[2]] for row in found]
+    title, text = f"{name}: resets", "The reference is the model that such a round began with."
+    return [Section(title, text, ("round", "why"), rows)] if rows else []
 
 
 def _gains(store: Store, name: str, lines: Sequence[RoundLine]) -> list[list[str]]:

@@ -50,6 +50,8 @@ def header(config: Any) -> str:
     for name in ("learning_rate", "batch_size"):
         if hasattr(update.updater, name):
             numbers.append(f"{name.replace('_', ' ')} {getattr(update.updater, name):g}")
+    if (lora := getattr(update.updater, "lora", None)) is not None:
+        numbers.append(f"LoRA of rank {lora.rank}")
     answers = f"{generate.n} answer{'s' * (generate.n > 1)}"
     return (
         f"{config.recipe}: task {config.task.type}, policy {config.policy.type}, {answers} to "
@@ -57,6 +59,7 @@ def header(config: Any) -> str:
         f"{generate.sampling.temperature:g}, reward {reward_said(config)}; update "
         f"{update.updater.type} from {update.init_from} ({', '.join(numbers)}), "
         f"{_weighed(config)}{_compared(config)}, policy refreshed {refreshed(config.timing)}"
+        f"{'' if update.resets == 'never' else f', resets {update.resets}'}"
     )
 
 

@@ -95,7 +95,7 @@ create table event (
     message varchar not null,
     detail varchar
 );
-comment on table event is 'What happened to a run: begun, forked, gone on, config changed, split opened, freed, alarm, held or stopped by one, done';
+comment on table event is 'What happened to a run: begun, forked, gone on, config changed, split opened, freed, reset of reference and optimizer, alarm, held or stopped by one, done';
 comment on column event.run_id is 'The run, NULL for the store itself';
 comment on column event.round is 'Round at the time';
 comment on column event.refresh is 'Refresh at the time';

@@ -39,11 +39,13 @@ def _state(run: dict[str, Any]) -> str:
     """Complete, stopped, cut, or under way: what the last event about the run as a whole says."""
     if run["recipe"] == "import":
         return "imported"
-    fork = f", forked from {run['forked_from']}@{run['forked_at_round']}"
-    fork = fork if run["forked_from"] else ""
+    more = f", forked from {run['forked_from']}@{run['forked_at_round']}"
+    more = more if run["forked_from"] else ""
+    if run["resets"]:
+        more += f", reset in round {', '.join(map(str, run['resets']))}"
     if run["rounds"] >= run["target"]:
-        return "complete" + fork
+        return "complete" + more
     if run["stopped"]:
-        return "stopped by an alarm" + fork
+        return "stopped by an alarm" + more
     cut = run["last_event"] == "cut"
-    return ("cut: the same command goes on" if cut else "under way or killed") + fork
+    return ("cut: the same command goes on" if cut else "under way or killed") + more

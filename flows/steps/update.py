@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The updater trains on a round's training set; the checkpoint gets its model row."""
 
+import json
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from stages.rows import (
     TrainingVisit,
     Trajectory,
 )
-from stages.settings import identity_json
+from stages.settings import identity, identity_json
 from stages.update import Behind, items_of, model_parents, update_rows
 from stages.update import update as train
 from stages.updaters import Item, Plan
@@ -76,13 +77,22 @@ class Carried:
 
 
 def _carried(r: Round) -> Carried | None:
-    """The update before this one in the run, where its optimizer is to go on."""
+    """The update before this one in the run, where its optimizer is to go on.
+
+    None over a reset: the first update after it begins anew; and in a fork that trains an adapter
+    where its source trained another or all weights.
+    """
     config = r.run.config.update
     reset, carries = config.reset_optimizer, config.updater.carries_optimizer
     with r.run.store.transaction() as tx:
         before = tx.ask("model_before", **r.place)
     goes_on = carries and (reset == "never" or (reset == "round" and r.refresh > 0))
     if not goes_on or not before or before[0]["model_id"] != r.init:
+        return None
+    last = r.reset
+    if last is not None and before[0]["round"] < last.round:
+        return None
+    if json.loads(before[0]["config"]).get("lora") != identity(config.updater).get("lora"):
         return None
     return Carried(before[0]["update_id"], r.run.optimizer_of(before[0]["update_id"]))
 

@@ -175,6 +175,8 @@ def test_prorl_keeps_a_kl_clips_at_two_fifths_and_lets_answers_grow() -> None:
     config, updater, groups = gradients("prorl")
     assert (updater.epsilon, updater.epsilon_high, updater.learning_rate) == (0.2, 0.4, 2e-6)
     assert updater.beta > 0 and config.update.reference == "base"
+    assert (config.update.reset_optimizer, config.update.resets) == ("never", "on_plateau(60)")
+    assert config.evaluate.every == 20  # three measures
     assert (config.generate.sampling.temperature, config.generate.n) == (1.2, 16)
     assert (groups.wanted, groups.equal) == (256, "drop")
     assert updater.batch_size == 64 * config.generate.n
