@@ -27,6 +27,7 @@ from stages.policies.made import made_once
 from stages.settings import Settings, operational
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+TYPE = "policy.type: 'lora'"
 RECIPE = 1
 
 
@@ -67,7 +68,7 @@ class Lora:
                 f"policy.adapter: {self.adapter} is of peft_type {kind!r}, not 'LORA': merge it "
                 "yourself and use the result as a folder"
             )
-        _peft()
+        the_peft(TYPE)
 
     def prepare(self, models: Path, progress: Progress) -> Path:
         self.check()
@@ -90,7 +91,9 @@ class Lora:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # of transformers, about peft
-                merged = _peft().PeftModel.from_pretrained(model, self.adapter).merge_and_unload()
+                merged = (
+                    the_peft(TYPE).PeftModel.from_pretrained(model, self.adapter).merge_and_unload()
+                )
         except (ValueError, RuntimeError, KeyError, TypeError) as error:
             said = " ".join(str(error).split())[:200]
             raise ConfigError(
@@ -103,12 +106,13 @@ class Lora:
         note_merged(draft, model_id_of(self.base), self._hashes())
 
 
-def _peft() -> Any:
+def the_peft(field: str) -> Any:
+    """The package; ConfigError naming the field that needs it where it is not installed."""
     try:
         import peft
     except ImportError as error:
         raise ConfigError(
-            "policy.type: 'lora' needs the package peft: install it with the extra `lora` "
+            f"{field} needs the package peft: install it with the extra `lora` "
             "(pip install -e '.[lora]')"
         ) from error
     return peft

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from stages.policies.checkpoint import is_complete, mark_complete
+from stages.updaters.adapter import keep_adapter
 from stages.updaters.base import Plan, Progress
 
 VISITS = "visits.json"
-MODEL_FILES = ("*.safetensors*", "*.bin", "tokenizer*", "*.jinja", "config.json")
+MODEL_FILES = ("*.safetensors*", "*.bin", "tokenizer*", "*.jinja", "config.json", "README.md")
 
 
 def padded(rows: Sequence[Sequence[Any]], filler: Any) -> Any:
@@ -126,10 +127,15 @@ def newest_complete(work: Path) -> Path | None:
     return max(found)[1] if found else None
 
 
-def keep_state(checkpoint: Path, state: Path) -> None:
-    """Move the optimizer's state out of a training checkpoint, without the model."""
+def keep_state(checkpoint: Path, state: Path, base: Path | None) -> None:
+    """Move the optimizer's state out of a training checkpoint, without the model.
+
+    Where an adapter is trained, it goes along, with the `base` that it is on.
+    """
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir(parents=True)
+    if base is not None:
+        keep_adapter(checkpoint, base, state)
     for path in checkpoint.iterdir():
         if not any(path.match(pattern) for pattern in MODEL_FILES) and path.name != "COMPLETE":
             path.rename(state / path.name)

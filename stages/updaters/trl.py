@@ -20,6 +20,7 @@ from stages.policies.checkpoint import copy_tokenizer, load_tokenizer
 from stages.policies.dtype import trained_in
 from stages.samplers.base import passed_through
 from stages.settings import later, operational
+from stages.updaters.adapter import LoraConfig, base_of, fitting, go_on, save_merged
 from stages.updaters.base import (
     Item,
     Plan,
@@ -71,8 +72,9 @@ OWNED = {
 class TrlSettings(UpdaterSettings):
     """Optimizer and batch; steps come from the plan. `batch_size` counts training rows.
 
-    `dtype` is that of weights, gradients and moments alike; `auto`: bfloat16 where the processor
-    multiplies it, else float32. `trainer_args` go to TRL's config as they are.
+    `dtype` is that of weights, gradients and moments alike (an adapter's are float32); `auto`:
+    bfloat16 where the processor multiplies it, else float32. `lora` trains an adapter in place of
+    all weights. `trainer_args` go to TRL's config as they are.
     """
 
     renamed: ClassVar[Mapping[str, str]] = {}  # by TRL's name, the name of our field
@@ -89,6 +91,7 @@ class TrlSettings(UpdaterSettings):
     save_every: int = operational(500, ge=1)
     dtype: Literal["auto", "float32", "bfloat16"] = later("float32")
     adam_epsilon: float = later(1e-8, gt=0)
+    lora: LoraConfig | None = later(None)
     trainer_args: dict[str, Any] = later({})
 
     @model_validator(mode="after")
@@ -132,9 +135,13 @@ class TrlSettings(UpdaterSettings):
     def precision(self) -> tuple[str, str]:
         return self.dtype, accelerator()
 
+    def check(self) -> None:
+        if self.lora is not None:
+            self.lora.check()
+
 
 class TrlUpdater:
-    """Trains all weights on one device with one of TRL's trainers."""
+    """Trains all weights, or an adapter, on one device with one of TRL's trainers."""
 
     name: ClassVar[str]
     deterministic: ClassVar[bool] = True
@@ -176,16 +183,21 @@ class TrlUpdater:
         hold_memory()
         dtype, device = self.config.precision
         wide = getattr(torch, trained_in(dtype, device))
-        model = AutoModelForCausalLM.from_pretrained(plan.init, dtype=wide)
+        base = plan.init if self.config.lora is None else base_of(plan)
+        model = AutoModelForCausalLM.from_pretrained(base, dtype=wide)
         resume = newest_complete(plan.work)
         visits = json.loads((resume / VISITS).read_text()) if resume else [0] * len(items)
         trainer = self._trainer(model, items, plan, visits, progress)
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
-        trainer.save_model(str(plan.draft))
+        if self.config.lora is None:
+            trainer.save_model(str(plan.draft))
+            (plan.draft / "training_args.bin").unlink(missing_ok=True)
+        else:
+            save_merged(trainer.model, plan.draft)
         copy_tokenizer(plan.init, plan.draft)
-        (plan.draft / "training_args.bin").unlink(missing_ok=True)
         if plan.state is not None:
-            keep_state(plan.work / f"checkpoint-{trainer.state.global_step}", plan.state)
+            last = plan.work / f"checkpoint-{trainer.state.global_step}"
+            keep_state(last, plan.state, None if self.config.lora is None else base)
         series = list(series_of(trainer.state.log_history))
         by_id = {item.training_row_id: count for item, count in zip(items, visits, strict=True)}
         return Trained(trainer.state.global_step, by_id, last_loss(series), series)
@@ -238,16 +250,21 @@ class TrlUpdater:
         rows = [{"row": place, **row} for place, row in enumerate(self.rows(items, plan))]
         tokenizer = load_tokenizer(plan.init)
         lengths = [self.length(item) for item in items]
-        trainer = counting(self.trainer_class())(
-            model=model,
-            args=config.trl_config()(**given),
-            train_dataset=Dataset.from_list(rows),
-            processing_class=tokenizer,
-            data_collator=self.collator(tokenizer.pad_token_id),
-            callbacks=[watcher(visits, progress, plan.state is not None)],
-            visits=visits,
-            lengths=lengths,
-            plan=plan,
-        )
+        adapted = {} if config.lora is None else {"peft_config": config.lora.of_peft()}
+        with fitting(config.lora):
+            trainer = counting(self.trainer_class())(
+                model=model,
+                args=config.trl_config()(**given),
+                train_dataset=Dataset.from_list(rows),
+                processing_class=tokenizer,
+                data_collator=self.collator(tokenizer.pad_token_id),
+                callbacks=[watcher(visits, progress, plan.state is not None)],
+                visits=visits,
+                lengths=lengths,
+                plan=plan,
+                **adapted,
+            )
+        if adapted and plan.optimizer is not None:
+            go_on(trainer.model, plan.optimizer)
         trainer.remove_callback(PrinterCallback)
         return trainer

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from plug_ins import in_folder, in_union, type_of
 from pydantic import ValidationError
+from training_items import items_for
 from transformers import AutoModelForCausalLM
 
-from stages import ids, updaters
+from stages import updaters
 from stages.errors import UpdaterError
 from stages.ids import Id
 from stages.policies.checkpoint import is_complete, load_tokenizer, model_id_of
@@ -36,25 +37,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "tally": {"batch_size": 4},
 }
 STEPS = 4
-
-
-def items_for(rows: str, first: int = 0, step: int = 1) -> list[Item]:
-    """Eight items of a kind, the first numbered `first`; `step` −1 turns completions round."""
-    return [
-        Item(
-            ids.mint("i", first + n),
-            (1, 5, 6 + n),
-            (7, 8 + n, *range(9, 9 + n), 2)[::step],
-            rejected_ids=(20 + n, 2) if rows == "pair" else (),
-            reward=float(n % 2) if rows == "rollout" else None,
-            reference={"sft": (), "rollout": (-9.0 - n,), "pair": (-9.0 - n, -8.0)}[rows],
-            texts=("1+2", "=3", "=4")[: 3 if rows == "pair" else 2],
-            advantage=(-1.0) ** n if rows == "rollout" else None,
-            logprobs=(-2.0,) * (3 + n) if rows == "rollout" else None,
-            temperature=1.0 if rows == "rollout" else None,
-        )
-        for n in range(8)
-    ]
 
 
 @dataclass(frozen=True, slots=True)
