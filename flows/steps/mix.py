@@ -26,10 +26,12 @@ WARN_RATIONALIZED = 0.5
 @step
 def mix(r: Round, *sources: Done) -> Done:
     """Mix the rows of `sources` with what the config declares."""
-    inputs: list[Id | int] = [
+    rows = r.run.config.update.updater.rows
+    inputs: list[Id | int | str] = [
         *(source.key for source in sources),
         *_earlier_keys(r),
         r.run.config.seed,
+        *([rows] if rows != "sft" else []),
     ]
     key = ids.step_key("mix", 1, inputs, identity_json(r.run.config.mix))
     return once(r, "mix", key, lambda space: _make(r, space))

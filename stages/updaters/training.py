@@ -14,6 +14,7 @@ from stages.updaters.adapter import keep_adapter
 from stages.updaters.base import Plan, Progress
 
 VISITS = "visits.json"
+COUNTERS = ("step", "epoch", "num_tokens")  # the last begins anew where a killed update goes on
 MODEL_FILES = ("*.safetensors*", "*.bin", "tokenizer*", "*.jinja", "config.json", "README.md")
 
 
@@ -143,11 +144,11 @@ def keep_state(checkpoint: Path, state: Path, base: Path | None) -> None:
 
 
 def series_of(history: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, float]]:
-    """What the trainer logged on each step: numbers by step and name, the closing sums left out."""
+    """What the trainer measured on each step, by step and name: no counters, no closing sums."""
     for entry in history:
         if "loss" in entry:
             for name, value in entry.items():
-                if name not in ("step", "epoch") and isinstance(value, int | float):
+                if name not in COUNTERS and isinstance(value, int | float):
                     yield entry["step"], name, float(value)
 
 

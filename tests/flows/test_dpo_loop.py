@@ -113,6 +113,28 @@ def test_offline_keeps_the_base_as_the_policy_and_trains_on(tmp_path: Path) -> N
     ) == [(1, 0), (2, 1)]
 
 
+def test_arms_that_train_on_other_kinds_of_rows_share_answers_and_no_mix(tmp_path: Path) -> None:
+    store = tmp_path / "store.duckdb"
+    shared = ["timing.policy_refresh=every_round", "--rounds", 1, "--store", store]
+    for name, recipe, takes in (
+        ("imitate", "rejection", "sft"),
+        ("prefer", "dpo", "pair"),
+        ("weigh", "dpo", "rollout"),
+    ):
+        given = [f"recipe={recipe}", f"update.updater.takes={takes}", "--name", name]
+        ended = starloop("run", DPO, *given, *shared)
+        assert (ended.code, ended.err) == (0, "")
+    assert ask(
+        store,
+        "select s.run, any_value(r.kind), count(distinct r.kind) from step_output s "
+        "join training_row r on r.training_set_id = s.id where s.step = 'mix' "
+        "group by all order by all",
+    ) == [("imitate", "sft", 1), ("prefer", "pair", 1), ("weigh", "rollout", 1)]
+    assert ask(store, "select count(distinct step_key) from step_run where step = 'generate'") == [
+        (1,)
+    ]
+
+
 def test_a_fork_from_star_to_dpo_keeps_one_lineage(copied: Path) -> None:
     given = ("--name", "pairs", "--fork", "try@1", "--rounds", "3", "--store", copied)
     ended = starloop("run", DPO, *given)

@@ -457,7 +457,7 @@ def test_a_firing_needs_new_problems_where_it_is_told_so_and_a_schedule_ends_at_
     shown = {artifact["key"]: artifact for artifact in artifacts}
     assert set(shown) == {"new-rounds", "new-progress"}
     assert "pass@1" in str(shown["new-rounds"]["data"])
-    logs = server.post("logs/filter", sort="TIMESTAMP_ASC", limit=200)
+    logs = server.post("logs/filter", sort="TIMESTAMP_DESC", limit=200)
     assert any(re.search("begins: 1 round|going on with run new", log["message"]) for log in logs)
 
 
