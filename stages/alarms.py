@@ -9,7 +9,7 @@ of a `train/` series is the mean over the first tenth of the same update's steps
 over the last tenth. What must hold of other series at the same time is said with `also`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -168,7 +168,7 @@ def fired(rules: Sequence[AlarmConfig], series: Series, round_: int, refresh: in
 def _holds(bounds: Bounds, point: Point) -> bool:
     """Multiples of a first value that is not above 0 say nothing."""
     gap, known = point.value - point.began, point.began > 0
-    holds = {
+    holds: dict[str, Callable[[float], bool]] = {
         "above": lambda bound: point.value > bound,
         "below": lambda bound: point.value < bound,
         "rises_by": lambda bound: gap > bound,

@@ -10,6 +10,7 @@ begins anew, a new adapter begins on the start's weights.
 
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,9 +59,12 @@ class LoraConfig(Settings):
 
 @contextmanager
 def fitting(lora: LoraConfig | None) -> Iterator[None]:
-    """UpdaterError where the targets name no layer of the model."""
+    """UpdaterError where the targets name no layer of the model; without a warning about peft."""
     try:
-        yield
+        with warnings.catch_warnings():
+            if lora is not None:
+                warnings.simplefilter("ignore", FutureWarning)  # of transformers
+            yield
     except ValueError as error:
         if lora is None or "arget modules" not in str(error):
             raise
