@@ -193,7 +193,8 @@ class VLLM:
                     raise SamplerError(
                         f"vLLM refuses slot {request.trajectory_id}: {message['refused']}"
                     )
-                feed(process)
+                with suppress(SamplerError):  # what a dead one said is read first, then its end
+                    feed(process)
                 yield _completion(request, message)
         finally:
             for process in self._processes:

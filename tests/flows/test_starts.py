@@ -28,7 +28,8 @@ DPO = ROOT / "configs" / "dpo.yaml"
 
 def online(*more: str) -> Config:
     """DPO on 600 problems a round, 8 answers of at most 96 tokens each, 60 steps."""
-    return load(DPO, ["sampler={type: vllm}", *more])
+    given = ["generate.problems.per_round=600", "generate.n=8", "update.steps.first=60"]
+    return load(DPO, ["sampler={type: vllm}", *given, *more])
 
 
 @pytest.fixture
