@@ -36,7 +36,7 @@ rejection: $(READY) ## Rejection sampling: make rejection ITER=3
 	$(STARLOOP) run configs/rejection.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 dpo: $(READY) ## Semi-online iterative DPO on addition: make dpo ITER=3
 	$(STARLOOP) run configs/dpo.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
-grpo: $(READY) ## Policy gradients on addition: make grpo ITER=16
+grpo: $(READY) ## Policy gradients on addition: make grpo ITER=12
 	$(STARLOOP) run configs/grpo.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 ARMS := random incorrect format_only
 grpo-controls: $(READY) ## GRPO beside control arms, other rewards: make grpo-controls ITER=8

@@ -29,13 +29,13 @@ CONFIG = ROOT / "configs" / "grpo.yaml"
 ROUNDS, MINUTES = load(CONFIG).rounds, 10
 MAIN = "dapo"
 PLAIN = (
-    "update.updater={type: grpo, loss: dr_grpo, length: 96, ratio: none, learning_rate: 2.0e-4, \
-batch_size: 256, micro_batch_size: 64, warmup_steps: 0}"
+    "update.updater={type: grpo, loss: dr_grpo, length: 48, ratio: none, learning_rate: 1.0e-4, \
+batch_size: 128, warmup_steps: 0}"
 )
 SFT = "{type: sft, learning_rate: 3.0e-4, batch_size: 64, warmup_steps: 0}"
 ARMS: dict[str, list[str]] = {
     MAIN: [],
-    "dapo, dynamic": ["generate.problems.per_round=200", "mix.groups.wanted=50",
+    "dapo, dynamic": ["generate.problems.per_round=100", "mix.groups.wanted=100",
                       "mix.groups.tries=3"],
     "grpo": ["mix.groups.equal=keep", "update.updater.loss=grpo",
              "update.updater.epsilon_high=0.2"],
@@ -90,7 +90,7 @@ def learning(store: Store) -> dict[str, Figure]:
     }
 
 
-def risen(store: Store, arm: str) -> tuple[str, tuple[float, float, float] | None]:
+def risen(store: Store, arm: str) -> tuple[str, tuple[float, float, float, int] | None]:
     """The paired difference of the last round and the base, as text and as numbers."""
     found = paired(store, (arm, 0), (arm, ROUNDS))
     if found is None:

@@ -98,7 +98,7 @@ def _bare(model: Path, texts: Sequence[tuple[str, str, float]], place: Path) -> 
             "score": [reward for _, _, reward in found],
         }
 
-    def reward(completions: Sequence[Any], score: Sequence[float], **columns: Any) -> list[float]:
+    def scored(completions: Sequence[Any], score: Sequence[float], **columns: Any) -> list[float]:
         return list(score)
 
     arguments = GRPOConfig(
@@ -108,7 +108,7 @@ def _bare(model: Path, texts: Sequence[tuple[str, str, float]], place: Path) -> 
         num_generations=SIZE, max_completion_length=96, learning_rate=2e-4, loss_type="grpo",
     )  # fmt: skip
     trainer = GRPOTrainer(
-        AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32), reward_funcs=reward,
+        AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32), reward_funcs=scored,
         args=arguments, train_dataset=Dataset.from_dict({"prompt": list(known)}),
         processing_class=load_tokenizer(model), callbacks=[Clock()], rollout_func=rollouts,
     )  # fmt: skip

@@ -136,6 +136,21 @@ class Config(Settings):
         return given
 
     @model_validator(mode="after")
+    def _reference_is_needed_or_absent(self) -> "Config":
+        reference, name = self.update.reference, self.update.updater.type
+        needs = self.update.updater.needs_reference or self.mix.groups.kl > 0
+        if needs and reference is None:
+            raise ValueError(
+                f"update.reference is missing: {name} compares with one; use base, round_start, "
+                "synced(every r) or model:…"
+            )
+        if reference is not None and not needs:
+            raise ValueError(
+                f"update.reference is {reference!r}, and {name} has none: leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _recipe_has_its_rows(self) -> "Config":
         parts, rows = TRAINED_BY.get(self.recipe, IMITATED_BY)
         updater = self.update.updater
@@ -150,21 +165,6 @@ class Config(Settings):
     @model_validator(mode="after")
     def _policy_gradients_have_what_they_need(self) -> "Config":
         check_policy_gradients(self)
-        return self
-
-    @model_validator(mode="after")
-    def _reference_is_needed_or_absent(self) -> "Config":
-        reference, name = self.update.reference, self.update.updater.type
-        needs = self.update.updater.needs_reference or self.mix.groups.kl > 0
-        if needs and reference is None:
-            raise ValueError(
-                f"update.reference is missing: {name} compares with one; use base, round_start, "
-                "synced(every r) or model:…"
-            )
-        if reference is not None and not needs:
-            raise ValueError(
-                f"update.reference is {reference!r}, and {name} has none: leave it out"
-            )
         return self
 
     @model_validator(mode="after")

@@ -109,7 +109,7 @@ def test_a_number_may_be_written_with_an_exponent(text: str) -> None:
         ),
         (
             "recipe=stars",
-            "recipe: 'stars' is not allowed; input should be 'star', 'rejection' or 'dpo'",
+            "recipe: 'stars' is not allowed; input should be 'star', 'rejection', 'dpo' or 'grpo'",
         ),
         (
             "verifier.type=exactly",
@@ -118,7 +118,7 @@ def test_a_number_may_be_written_with_an_exponent(text: str) -> None:
         ),
         (
             "update.updater.type=sftt",
-            "update.updater.type: 'sftt' is unknown; allowed: command, dpo, kto, sft, simpo, "
+            "update.updater.type: 'sftt' is unknown; allowed: command, dpo, grpo, kto, sft, simpo, "
             "tally; did you mean 'sft'?",
         ),
         (
@@ -133,12 +133,12 @@ def test_a_number_may_be_written_with_an_exponent(text: str) -> None:
         ),
         (
             "update.updater={type: dpo}",
-            "update: reference is missing: dpo compares with one; use base, round_start, "
+            "update.reference is missing: dpo compares with one; use base, round_start, "
             "synced(every r) or model:…",
         ),
         (
             "update.reference=base",
-            "update: reference is 'base', and sft has none: leave it out",
+            "update.reference is 'base', and sft has none: leave it out",
         ),
         (
             "update.updater={type: simpo}",

@@ -181,7 +181,7 @@ def test_groups_that_stay_one_sided_hold_the_round_until_more_tries_are_allowed(
     """The student fails at first; with a higher cap the same round goes on from its tries."""
     store = tmp_path / "store.duckdb"
     given = (
-        "sampler.skill=0.02", "generate.problems.per_round=4", "mix.groups.wanted=1",
+        "sampler.skill=0.005", "generate.problems.per_round=4", "mix.groups.wanted=1",
         "timing.policy_refresh=every_round", "rounds=1", "gates.preflight=warn",
     )  # fmt: skip
     held = starloop("run", GRPO, *given, "mix.groups.tries=2", "--store", store)
