@@ -32,7 +32,7 @@ def test_a_config_is_described_with_its_numbers_and_its_losses_alone() -> None:
     updater = "{type: dpo, losses: [sigmoid, sft], weights: [1, 0.25], beta: 0.05}"
     config = load(FOLDER / "dpo.yaml", [f"update.updater={updater}"])
     page = describe("mine", config)
-    assert page.startswith("mine\n  recipe  dpo, 8 answers to 600 problems a round")
+    assert page.startswith("mine\n  recipe  dpo, 4 answers to 1000 problems a round")
     assert "  loss    1 × sigmoid + 0.25 × sft\n" in page
     assert "  β       0.05\n" in page
     assert "ipo" not in page and "DiscoPOP" not in page

@@ -41,7 +41,7 @@ def preferred(told: Store, tmp_path: Path) -> Store:
 
     Held-out pass@1 is 1/2, 1 and 0.
     """
-    store = Store(Path(shutil.copy(told.path, tmp_path)))
+    store = Store(Path(shutil.copy(told.snapshot(), tmp_path / told.path.name)))
     with duckdb.connect(str(store.path)) as connection:
         connection.execute(
             "update run set recipe = 'dpo', config = ? where name = 'one'", [dpo_config()]
@@ -96,6 +96,24 @@ def test_it_says_what_the_store_knows_of_each_cause(preferred: Store) -> None:
         ("capacity", "margins of the last update", "0 → 0.125"),
         ("capacity", "chosen log-probability of the last update", "-5 → -4"),
     ]
+
+
+def test_rounds_that_reset_the_reference_and_an_adapter_are_named(preferred: Store) -> None:
+    gain = paired(preferred, ("one", 0), ("one", 2))
+    assert gain is not None
+    values = json.loads(dpo_config())
+    values["update"]["updater"]["lora"] = {"rank": 4}
+    with preferred.transaction() as tx:
+        for number in (2, 3):
+            tx.append(
+                "add_event", run_id=mint("r", "one"), round=number, refresh=None, kind="reset",
+                message=f"round {number} begins with a reset", detail="{}",
+            )  # fmt: skip
+    preferred.snapshot()
+    found = diagnosis(preferred, "one", check(values), gain)[2]
+    said = {row[1]: row[2] for row in found}
+    assert said["rounds that reset it"] == "2, 3"
+    assert said["parameters"] == "1, an adapter (LoRA)"
 
 
 def test_a_report_of_a_dpo_run_that_does_not_improve_ends_with_it(preferred: Store) -> None:
