@@ -3,9 +3,10 @@
 
     python -m benchmarks.grpo [learning arms throughput]
 
-`learning` runs `configs/grpo.yaml`; `arms` adds GRPO that keeps one-sided groups, dynamic sampling,
-RLOO, REINFORCE and, as a control, rejection sampling in the same store; `throughput` sets the
-updater beside TRL's own trainer on the same rollouts. Results go to `benchmarks/results/grpo.json`.
+`learning` runs `configs/grpo.yaml`; `arms` adds GRPO, dynamic sampling and none, RLOO, REINFORCE,
+rejection sampling and the control arms, which reward something else, in the same store; `throughput`
+sets the updater beside TRL's own trainer on the same rollouts. Results go to
+`benchmarks/results/grpo.json`.
 """
 
 import subprocess
@@ -37,12 +38,17 @@ ARMS: dict[str, list[str]] = {
     MAIN: [],
     "dapo, dynamic": ["generate.problems.per_round=100", "mix.groups.wanted=100",
                       "mix.groups.tries=3"],
+    "dapo, none": ["mix.groups.equal=keep"],
     "grpo": ["mix.groups.equal=keep", "update.updater.loss=grpo",
              "update.updater.epsilon_high=0.2"],
     "rloo": ["mix.groups={baseline: leave_one_out, scale: none, equal: keep}", PLAIN],
     "reinforce": ["mix.groups={baseline: running_mean, scale: none, equal: keep}", PLAIN],
     "rejection": ["recipe=rejection", f"update.updater={SFT}", "mix.groups={}"],
 }  # fmt: skip
+CONTROLS = {
+    reward: ["mix.groups.equal=keep", f"reward.type={reward}"]
+    for reward in ("random", "incorrect", "format_only")
+}
 
 
 def main() -> None:
@@ -67,7 +73,7 @@ def run(store: Store, arm: str) -> float:
     subprocess.run(
         [
             str(starloop), "run", str(CONFIG), "--name", arm.replace(", ", "-"),
-            "--store", str(store.path), *ARMS[arm],
+            "--store", str(store.path), *(ARMS | CONTROLS)[arm],
         ],
         check=True,
     )  # fmt: skip
@@ -100,7 +106,7 @@ def risen(store: Store, arm: str) -> tuple[str, tuple[float, float, float, int] 
 
 def arms(store: Store) -> dict[str, Figure]:
     """Every arm from the same base; prints their table."""
-    seconds = {arm: run(store, arm) for arm in ARMS}
+    seconds = {arm: run(store, arm) for arm in [*ARMS, *CONTROLS]}
     head = ["arm", "pass@1", "rise, paired", "pass@8", "effective", "groups", "kept", "tokens",
             "rise per M tokens", "time"]  # fmt: skip
     rows: list[list[str]] = []
@@ -134,6 +140,9 @@ def arms(store: Store) -> dict[str, Figure]:
             ]
         )
         figures[f"{arm}: rise per million tokens"] = Figure(f"{per_token:+.3f}", "pass@1")
+        if arm in CONTROLS:
+            low = rise is not None and rise[1] <= 0
+            figures[f"{arm}: rise of a control"] = Figure(text, "pass@1", "low end ≤ 0", low)
     print(text_table(head, rows), end="\n\n")
     return figures
 

@@ -16,7 +16,7 @@ from store.transaction import query
 if TYPE_CHECKING:
     import duckdb
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 _HERE = Path(__file__).parent
 

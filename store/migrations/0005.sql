@@ -1,0 +1,1 @@
+-- No table changes: monitors count the steps of every turn at a round's problems.
