@@ -2,7 +2,8 @@
 """The one place that opens DuckDB: one short transaction at a time, and a copy for readers.
 
 DuckDB lets one process write and shuts all others out meanwhile, so the file is opened for one
-transaction and closed again. If somebody else has it open, the writer waits and says who.
+transaction and closed again (`instance.py`). If somebody else has it open, the writer waits and
+says who.
 A commit is appended to the log beside the file, which `checkpoint.py` folds in now and then.
 Readers get a copy beside the store, renamed into place, and never stop a run.
 """
@@ -21,6 +22,7 @@ from stages.errors import LockedError, StoreError
 from stages.shards import sync_folder
 from store import checkpoint
 from store.files import copy_file
+from store.instance import Attached
 from store.transaction import Transaction
 from store.versions import SCHEMA_VERSION, bring_up, make
 
@@ -129,18 +131,19 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """One transaction: all of it is stored at the end, or nothing."""
-        connection = self._connect()
+        attached, failed = self._connect(), True
         try:
-            connection.execute("begin")
-            yield Transaction(connection)
-            connection.execute("commit")
+            attached.connection.execute("begin")
+            yield Transaction(attached.connection)
+            attached.connection.execute("commit")
+            failed = False
         except (duckdb.IOException, duckdb.TransactionException) as error:
             raise StoreError(
                 f"store {self.path} cannot be written ({' '.join(str(error).split())}): nothing of "
                 "this step was stored; make room or mend the disk and run the same command again"
             ) from error
         finally:
-            connection.close()
+            attached.close(failed)
         if checkpoint.is_long(self.path):
             self._fold()
 
@@ -180,15 +183,14 @@ class Store:
         """The store locked, to ask, and a draft that holds all that it holds."""
         draft = self._draft()
         try:
-            with self._held() as (connection, source):
-                tx = Transaction(connection)
-                if tx.ask("connections")[0]["connections"] > 1:
+            with self._held() as (attached, source):
+                if not attached.alone:
                     raise StoreError(
                         f"store {self.path} is open twice in this process: end the other "
                         "transaction first"
                     )
                 checkpoint.whole_copy(source, self.path, draft, open_file)
-                yield tx, draft
+                yield Transaction(attached.connection), draft
         finally:
             checkpoint.remove(draft)
             self._draft("backup").unlink(missing_ok=True)
@@ -237,17 +239,17 @@ class Store:
         return self.path.with_name(f"{self.stem}{'.' * bool(what)}{what}.{os.getpid()}.tmp")
 
     @contextmanager
-    def _held(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, BinaryIO]]:
+    def _held(self) -> Iterator[tuple[Attached, BinaryIO]]:
         """The store locked, and its file to copy from: closed last, or the lock would go."""
-        with ExitStack() as last, closing(self._connect()) as connection:
-            yield connection, last.enter_context(self.path.open("rb"))
+        with ExitStack() as last, closing(self._connect()) as attached:
+            yield attached, last.enter_context(self.path.open("rb"))
 
-    def _connect(self) -> duckdb.DuckDBPyConnection:
+    def _connect(self) -> Attached:
         begun, pause, tell_after = time.monotonic(), 0.02, 1.0
         while True:
             named = checkpoint.identity(self.path)
             try:
-                connection = open_file(self.path)
+                attached = Attached(self.path, instance)
             except duckdb.Error as error:
                 holder = re.search(r"PID (\d+)", str(error))
                 if "Could not set lock" not in str(error):
@@ -267,16 +269,22 @@ class Store:
                 time.sleep(pause)
                 pause = min(pause * 1.2, 0.1 if waited < 10.0 else 2.0)
             else:
-                connection.execute("pragma disable_checkpoint_on_shutdown")
                 if checkpoint.is_settled(self.path, self._say):
                     self.waited_s += time.monotonic() - begun if pause > 0.02 else 0.0
-                    return connection
-                connection.close()
+                    return attached
+                attached.close(failed=True)
 
 
 def open_file(path: Path) -> duckdb.DuckDBPyConnection:
     """A connection that writes to a file of the store's kind."""
     return _open(str(path), _WRITER)
+
+
+def instance(path: Path) -> duckdb.DuckDBPyConnection:
+    """A DuckDB instance that a file of the store's kind is attached to."""
+    connection = _open(":memory:", {**_WRITER, "temp_directory": f"{path}.tmp"})
+    connection.execute("pragma disable_checkpoint_on_shutdown")
+    return connection
 
 
 def in_memory(limits: dict[str, Any]) -> duckdb.DuckDBPyConnection:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from killed_folds import KILLS, TIMES, TOGETHER, add
 from stages.errors import StoreError
 from store import checkpoint, db
 from store.db import Store
+from store.instance import Attached
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("killed_folds.py")
@@ -148,17 +150,17 @@ def test_nobody_else_gets_in_until_the_folded_file_is_in_place(
 def test_a_file_that_has_lost_its_name_while_it_was_opened_is_not_used(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, late = db.open_file, []
+    late = []
 
-    def slow(path: Path) -> duckdb.DuckDBPyConnection:
-        connection = real(path)
-        if not late:
-            late.append(path)
-            path.with_name("new").write_bytes(path.read_bytes())
-            path.with_name("new").rename(path)
-        return connection
+    class Slow(Attached):
+        def __init__(self, path: Path, make: Callable[[Path], duckdb.DuckDBPyConnection]) -> None:
+            super().__init__(path, make)
+            if not late:
+                late.append(path)
+                path.with_name("new").write_bytes(path.read_bytes())
+                path.with_name("new").rename(path)
 
-    monkeypatch.setattr(db, "open_file", slow)
+    monkeypatch.setattr(db, "Attached", Slow)
     add(store, "one")
     assert late
     assert events(store) == 1
