@@ -4,8 +4,8 @@
     python -m benchmarks.grpo [learning arms throughput]
 
 `learning` runs `configs/grpo.yaml`; `arms` adds GRPO, dynamic sampling and none, RLOO, REINFORCE,
-rejection sampling and the control arms, which reward something else, in the same store; `throughput`
-sets the updater beside TRL's own trainer on the same rollouts. Results go to
+rejection sampling and the control arms, which reward something else, in the same store;
+`throughput` sets the updater beside TRL's own trainer on the same rollouts. Results go to
 `benchmarks/results/grpo.json`.
 """
 

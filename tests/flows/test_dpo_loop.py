@@ -135,35 +135,6 @@ def test_arms_that_train_on_other_kinds_of_rows_share_answers_and_no_mix(tmp_pat
     ]
 
 
-def test_a_fork_from_star_to_dpo_keeps_one_lineage(copied: Path) -> None:
-    given = ("--name", "pairs", "--fork", "try@1", "--rounds", "3", "--store", copied)
-    ended = starloop("run", DPO, *given)
-    assert (ended.code, ended.err) == (0, "")
-    walk = """
-        with recursive walk (model_id, depth) as (
-            select model_id, 0 from round_summary where run = 'pairs' and round = 3
-            union
-            select p.parent_id, depth + 1 from walk join model_parent p using (model_id)
-        )
-        select s.run, s.round, s.refresh, t.origin, t.trajectory_id
-        from walk
-        join training_update u on u.model_id = walk.model_id
-        join training_visit v on v.update_id = u.update_id and v.visits > 0
-        join training_row_trajectory x using (training_set_id, training_row_id)
-        join trajectory t using (trajectory_id)
-        join step_output s on s.id = t.trajectory_id and not s.reused
-        order by s.round, s.refresh, t.slot, t.trajectory_id
-    """
-    found = ask(copied, walk)
-    places = {(run, round_, refresh) for run, round_, refresh, *_ in found}
-    assert ("try", 0, 0) in places and ("try", 1, 0) in places
-    assert {("pairs", 2, n) for n in range(3)} | {("pairs", 3, n) for n in range(3)} <= places
-    shown = starloop("lineage", "trained-by", "pairs@3", "--store", copied)
-    assert shown.code == 0, shown.err
-    ancestors = starloop("lineage", "ancestors", "pairs@3", "--format", "json", "--store", copied)
-    assert '"try"' in ancestors.out and '"pairs"' in ancestors.out
-
-
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
