@@ -94,9 +94,9 @@ def overhead(store: Store, arm: str, bar: bool) -> dict[str, Figure]:
     """Share of the loop, and seconds a refresh, beside sampling, verifying and training."""
     with store.reader() as connection:
         (loop,) = read(connection, "loop_time", run=arm)
-        (timing,) = read(connection, "run_timing", run=arm)
+        (refresh,) = read(connection, "refresh_time", run=arm)
     outside = 1 - loop["work_s"] / loop["loop_s"]
-    a_refresh = (loop["loop_s"] - loop["work_s"]) / timing["refreshes"]
+    a_refresh = refresh["beside_s"]
     return {
         f"{arm}: outside sampling, verifying, training": Figure(
             f"{outside:.1%}", "of the loop", "≤ 15 %" if bar else None,

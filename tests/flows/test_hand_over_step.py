@@ -170,7 +170,7 @@ def test_a_completion_that_recites_a_held_out_problem_is_not_trained_on(
     store: Store, tiny_folder: Path
 ) -> None:
     """Short questions of addition have no such runs of words, so one is put beside them."""
-    from flows.steps.mix import _reciting
+    from flows.candidates import _reciting
     from stages.rows import Problem
 
     zero = begin(store, tiny_folder)
