@@ -8,6 +8,11 @@ import typer
 
 from flows.commands.common import StoreOption, age_line, choose, store_path
 
+EXAMPLES = (
+    "starloop export star --to out",
+    "starloop export star --what trajectories --format jsonl --to out",
+)
+
 
 def export(
     run: Annotated[str, typer.Argument(help="Name of the run.")],

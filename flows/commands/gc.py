@@ -7,6 +7,11 @@ import typer
 
 from flows.commands.common import StoreOption, store_path
 
+EXAMPLES = (
+    "starloop gc",
+    "starloop gc star --yes",
+)
+
 
 def gc(
     runs: Annotated[
