@@ -5,6 +5,7 @@ import codecs
 import os
 import shutil
 import sys
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,13 +24,34 @@ def _in_place(error: UnicodeError) -> tuple[str, int]:
     return "".join(PLAIN.get(character, "?") for character in wanted), error.end
 
 
+def _ascii(name: str) -> codecs.CodecInfo | None:
+    """ASCII by another name: click writes UTF-8 to streams that say `ascii`."""
+    if name != "plain_ascii":
+        return None
+    ascii_ = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        ascii_.encode,
+        ascii_.decode,
+        ascii_.streamreader,
+        ascii_.streamwriter,
+        ascii_.incrementalencoder,
+        ascii_.incrementaldecoder,
+        name="plain_ascii",
+    )
+
+
 def settle_output() -> None:
     """Write to terminals of any encoding: what it has not is put in plain characters."""
     codecs.register_error("plain", _in_place)
+    codecs.register(_ascii)
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None and (stream.encoding or "").lower() not in ("utf-8", "utf8"):
-            reconfigure(errors="plain")
+        if not isinstance(stream, TextIOWrapper):
+            continue
+        encoding = codecs.lookup(stream.encoding).name
+        if encoding == "ascii":
+            stream.reconfigure(encoding="plain_ascii", errors="plain")
+        elif encoding != "utf-8":
+            stream.reconfigure(errors="plain")
 
 
 def columns() -> int | None:

@@ -54,7 +54,7 @@ def _ended(run: Mapping[str, Any], at: Standing | None) -> tuple[str, str]:
         outcome = at.ended["outcome"]
         return ENDS.get(outcome, outcome), at.ended["text"] or line_of(at)
     if run["last_event"] != "cut":
-        return "killed", "or under way on another machine: it has no lock here"
+        return "killed", "no process works on it here"
     said = run["last_message"]
     return next((word, said) for start, word in CUTS if re.match(start, said))
 
