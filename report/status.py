@@ -34,8 +34,8 @@ def state_of(run: Mapping[str, Any], at: Standing | None, holder: int | None) ->
     if run["recipe"] == "import":
         return State("imported", "", f"starloop samples {name}")
     if holder is not None:
-        line = f"{line_of(at, time.time())} · " if at is not None else ""
-        return State("under way", f"{line}process {holder}", f"starloop watch {name}")
+        line = line_of(at, time.time()) if at is not None and at.pid == holder else "beginning"
+        return State("under way", f"{line} · process {holder}", f"starloop watch {name}")
     if run["rounds"] >= target_of(run, at):
         return State("complete", "", f"starloop report {name}")
     word, why = _ended(run, at)

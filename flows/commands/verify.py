@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.common import StoreOption, age_line, choose, store_path
+from flows.commands.common import StoreOption, age_line, choose, run_names, store_path
 
 EXAMPLES = ('starloop verify star --with exact mark="=>"',)
 
 
 def verify(
-    run: Annotated[str, typer.Argument(help="Name of the run.")],
+    run: Annotated[str, typer.Argument(help="Name of the run.", autocompletion=run_names)],
     with_: Annotated[
         str, typer.Option("--with", help="Verifier: a type such as exact.", show_default=False)
     ],
