@@ -14,6 +14,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,8 @@ class Log:
 
     def close(self) -> None:
         """Let go of the file, which stays."""
-        os.close(self._file)
+        with suppress(OSError):
+            os.close(self._file)
 
     def _anew(self, events: Iterable[Event]) -> int:
         """Put a file with these events in the place of what is there, and open it."""

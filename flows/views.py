@@ -83,7 +83,7 @@ class Plain:
     def _row(self, event: Event) -> None:
         if not self._head:
             self._head = list(event["cells"])
-            self._write(table_line({name: name for name in self._head}, self._head))
+            self._write(table_line({}, self._head))
         self._write(table_line(event["cells"], self._head))
 
 

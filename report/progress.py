@@ -123,27 +123,27 @@ def line_of(at: Standing, now: float | None = None) -> str:
     return visible(" · ".join(part for part in parts if part))
 
 
-def table_line(cells: Mapping[str, str], head: Sequence[str]) -> str:
-    """A row of the table, or its head where the cells are the headings."""
-    return "  ".join(_cell(cells.get(name, "–"), name) for name in head)
+Row = Mapping[str, str]
 
 
-def _cell(text: str, name: str) -> str:
-    return visible(text).rjust(_width(name))
+def table_line(cells: Row, head: Sequence[str], rows: Sequence[Row] = ()) -> str:
+    """A row of the table, as wide as its head and `rows`; the head itself where cells are empty."""
+    texts = ((cells.get(name, "–") if cells else name, name) for name in head)
+    return "  ".join(visible(text).rjust(_width(name, rows)) for text, name in texts)
 
 
-def _width(name: str) -> int:
-    return max(len(name), WIDTHS.get(name, 4))
+def _width(name: str, rows: Sequence[Row]) -> int:
+    return max(len(name), WIDTHS.get(name, 4), *(len(visible(row.get(name, ""))) for row in rows))
 
 
-def fitting(head: Sequence[str], width: int) -> list[str]:
+def fitting(head: Sequence[str], width: int, rows: Sequence[Row] = ()) -> list[str]:
     """The headings that a terminal of `width` columns has room for, the most telling ones."""
     chosen: set[str] = set()
     room = width
     for name in sorted(head, key=_rank):
-        if room >= _width(name):
+        if room >= _width(name, rows):
             chosen.add(name)
-            room -= _width(name) + 2
+            room -= _width(name, rows) + 2
     return [name for name in head if name in chosen]
 
 
@@ -158,9 +158,9 @@ def table_lines(at: Standing, width: int, most: int | None = None) -> list[str]:
     rows = [at.rows[number] for number in sorted(at.rows)]
     if not rows:
         return []
-    head = fitting(list(rows[0]), width)
     shown = rows if most is None else rows[-most:]
-    return [table_line({name: name for name in head}, head), *(table_line(r, head) for r in shown)]
+    head = fitting(list(rows[0]), width, shown)
+    return [table_line(row, head, shown) for row in ({}, *shown)]
 
 
 OUTCOMES = {
