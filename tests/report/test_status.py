@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a run stands and what comes next: each state by hand."""
 
+import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,8 @@ import pytest
 from report.progress import Standing
 from report.status import notes_of, state_of, target_of
 from report.text import narrowed
+from stages.ids import mint
+from store.db import Store
 
 RUN: dict[str, Any] = {
     "name": "one", "recipe": "star", "rounds": 1, "target": 3, "last_event": "gone_on",
@@ -80,3 +85,29 @@ def test_forks_and_resets_are_noted() -> None:
 def test_a_narrow_table_goes_without_columns(width: int | None, head: str) -> None:
     table = narrowed(["a", "bbbb", "cccc"], [["1", "2", "3"]], width, ["bbbb", "cccc"])
     assert table.splitlines()[0] == head
+
+
+def test_the_command_loads_no_heavy_package_and_reads_the_copy_alone(tmp_path: Path) -> None:
+    heavy = {"torch", "transformers", "trl", "prefect", "pyarrow", "numpy", "datasets", "pandas"}
+    store = Store(tmp_path / "store.duckdb")
+    store.create()
+    with store.transaction() as tx:
+        tx.append(
+            "begin_run", run_id=mint("r", "one"), name="one", recipe="star",
+            config='{"rounds": 3}', identity="{}", manifest="{}", forked_from=None,
+            forked_at_round=None,
+        )  # fmt: skip
+    store.snapshot()
+    given = ["starloop", "status", "--json", "--store", str(store.path)]
+    code = (
+        f"import sys; sys.argv = {given!r}\n"
+        "from flows.cli import main\n"
+        "try: main()\n"
+        f"finally: print(sorted({heavy!r} & set(sys.modules)))"
+    )
+    with store.transaction():  # shuts all other processes out
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    *rows, loaded = done.stdout.splitlines()
+    assert loaded == "[]", done.stderr
+    (row,) = map(json.loads, rows)
+    assert (row["run"], row["rounds"], row["target"], row["state"]) == ("one", 0, 3, "killed")
