@@ -66,8 +66,8 @@ class Stage:
             stage=self._label,
             done=self.done,
             total=self.total,
-            rate=rate,
-            left_s=left_s,
+            rate=rate and round(rate, 3),
+            left_s=left_s and round(left_s, 1),
         )
 
 
@@ -121,7 +121,7 @@ class Screen:
         """Have the events of a run that is held in its file; the last says how it ended."""
         with suppress(OSError):
             self._log = Log(folder / FILE)
-            self._number = self._log.number
+            self._number = max(self._number, self._log.number)
         self.tell(
             "begun",
             run=run,

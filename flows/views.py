@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 LINE_S = 30.0  # between two lines of a stage that advances
+SHORT_S = 1.0  # a stage that took less is not told of
 FRAMES = 4  # a second
 ROWS = 8  # newest rounds that a live screen shows
 BAR, LEAST = 30, 8  # columns of a bar, at most and at least
@@ -73,7 +74,7 @@ class Plain:
             self._told_at = time.monotonic()
             far = done_of(at) or f"for {duration(at.told_at - at.stage_at)}"
             self._write(f"{_prefix(at)}{at.stage}: {far}")
-        elif kind == "stage_done":
+        elif kind == "stage_done" and event["seconds"] >= SHORT_S:
             count = f"{event['done']:,} " if event["done"] else ""
             self._write(f"{_prefix(at)}{event['stage']}: {count}done in {event['seconds']:.1f} s")
 
@@ -170,7 +171,7 @@ class Live:
         row.add_column(no_wrap=True, min_width=min(len(doing), self._console.width // 2))
         row.add_column(no_wrap=True)
         row.add_column(no_wrap=True)
-        if at.total and room >= LEAST:
+        if at.stage and at.total and room >= LEAST:
             row.add_row(doing, ProgressBar(at.total, at.done, min(BAR, room)), far)
         else:
             row.add_row(doing, far)

@@ -75,7 +75,7 @@ class Standing:
         elif kind == "alarm":
             self.alarms.append(event["text"])
         elif kind == "ended":
-            self.ended, self.stage, self.step = event, "", ""
+            self.ended = event
 
     def _begin(self, event: Mapping[str, Any]) -> None:
         blank = Standing(told_at=self.told_at, began_at=self.told_at)
@@ -101,25 +101,28 @@ def place_of(at: Standing) -> str:
     return where + several
 
 
+def count_of(at: Standing) -> str:
+    """How much of a stage is done: `412 of 1,000`."""
+    return f"{at.done:,} of {at.total:,}" if at.total else f"{at.done:,}" if at.done else ""
+
+
 def done_of(at: Standing) -> str:
-    """How far a stage is: `412 of 1,000 · 18.2/s · 0:32 left`."""
-    parts = []
-    if at.total:
-        parts.append(f"{at.done:,} of {at.total:,}")
-    elif at.done:
-        parts.append(f"{at.done:,}")
+    """How far a stage is, how fast, and until when: `412 of 1,000 · 18.2/s · 0:32 left`."""
+    parts = [count_of(at)]
     if at.rate:
         parts.append(f"{at.rate:.1f}/s" if at.rate >= 0.95 else f"{60 * at.rate:.1f}/min")
     if at.left_s is not None:
         parts.append(f"{duration(at.left_s)} left")
-    return " · ".join(parts)
+    return " · ".join(part for part in parts if part)
 
 
 def line_of(at: Standing, now: float | None = None) -> str:
-    """A run in a line: round, refresh, stage, how far; `now`: and for how long in that stage."""
+    """A run in a line: round, refresh, stage, how much of it; while it goes on, how far `now`."""
     doing = at.stage or at.step or ("" if at.round is not None else "beginning")
-    since = f"for {duration(max(0.0, now - at.stage_at))}" if now and at.stage else ""
-    parts = [place_of(at), doing, done_of(at) if at.stage else "", since]
+    parts = [place_of(at), doing]
+    if at.stage:
+        parts.append(count_of(at) if now is None else done_of(at))
+        parts.append("" if now is None else f"for {duration(max(0.0, now - at.stage_at))}")
     return visible(" · ".join(part for part in parts if part))
 
 

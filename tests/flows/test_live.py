@@ -136,10 +136,12 @@ def test_a_killed_run_is_said_to_be_so(tiny_folder: Path, tmp_path: Path) -> Non
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
         assert on.end() == 1
-        assert f"was killed in round 1 of 2 · update: process {run.pid} is gone" in on.text
+        assert (
+            f"was killed in round 1 of 2 · update · 0 of 30: process {run.pid} is gone" in on.text
+        )
         assert on.is_restored
     status = starloop("status", "--store", store, cwd=tmp_path)
-    assert f"try: killed: round 1 of 2 · update · process {run.pid} is gone" in status.out
+    assert f"try: killed: round 1 of 2 · update · 0 of 30 · process {run.pid} is gone" in status.out
     said = rf"^  next: cd {ROOT} && \S*starloop {re.escape(shlex.join(given))}$"
     assert re.search(said, status.out, re.M)
 
