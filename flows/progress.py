@@ -23,7 +23,7 @@ from report.text import json_line
 
 VERSION = 1
 FILE = "progress.jsonl"
-LIMIT = 256 * 1024  # bytes that the file grows to
+LIMIT = 256 * 1024  # bytes that the file grows to, or twice those of the events that are kept
 TAIL = 16 * 1024  # bytes of its end that say where a run stands
 KEPT = {"row": 100, "alarm": 20, "said": 20}  # newest events that outlive a rewrite, else one
 
@@ -92,7 +92,7 @@ class Log:
     def write(self, event: Event) -> None:
         """Append an event in one write."""
         os.write(self._file, f"{json_line(event)}\n".encode())
-        if os.fstat(self._file).st_size > LIMIT:
+        if os.fstat(self._file).st_size > self._limit:
             os.close(self._file)
             self._file = self._anew(newest(parsed(self._path.read_bytes())))
 
@@ -103,7 +103,8 @@ class Log:
 
     def _anew(self, events: Iterable[Event]) -> int:
         """Put a file with these events in the place of what is there, and open it."""
-        self._draft.write_text("".join(f"{json_line(event)}\n" for event in events))
+        size = self._draft.write_text("".join(f"{json_line(event)}\n" for event in events))
+        self._limit = max(LIMIT, 2 * size)
         self._draft.rename(self._path)
         return os.open(self._path, os.O_WRONLY | os.O_APPEND)
 

@@ -181,21 +181,31 @@ class Live:
 class Json:
     """A line of JSON for each event, and nothing else on standard output.
 
-    What other code prints there goes to standard error, children's output too.
+    What other code prints there goes to standard error, children's output too. `gone`: whoever
+    read it reads no more.
     """
 
     def __init__(self) -> None:
         sys.stdout.flush()
-        self._out = os.fdopen(os.dup(1), "w", encoding="ascii")
+        self._out: int | None = os.dup(1)
         os.dup2(2, 1)
+        self.gone = False
 
     def take(self, event: Event, at: Standing) -> None:
         """Write the event."""
-        self._out.write(f"{json_line(event)}\n")
-        self._out.flush()
+        if self._out is None or self.gone:
+            return
+        line = f"{json_line(event)}\n".encode()
+        try:
+            while line:
+                line = line[os.write(self._out, line) :]
+        except BrokenPipeError:
+            self.gone = True
 
     def close(self) -> None:
         """Give standard output back."""
-        if not self._out.closed:
-            os.dup2(self._out.fileno(), 1)
-            self._out.close()
+        sys.stdout.flush()
+        out, self._out = self._out, None
+        if out is not None:
+            os.dup2(out, 1)
+            os.close(out)

@@ -41,7 +41,7 @@ def watch(
             for event in tail.read():
                 at.take(event)
                 view.take(event, at)
-            if not alive:
+            if not alive or (isinstance(view, Json) and view.gone):
                 break
             time.sleep(POLL_S)
     except KeyboardInterrupt as stop:

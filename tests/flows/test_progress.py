@@ -333,6 +333,27 @@ print("after")
     assert b"a library prints" in done.stderr and b"a child prints" in done.stderr
 
 
+def test_a_run_goes_on_where_nobody_reads_its_json_any_more(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from flows.screen import Screen
+from flows.views import Json
+with Screen(view=Json()) as told, told.recording(Path({str(tmp_path)!r}), "one", "star", 1):
+    for n in range(5000):
+        told.say("x" * 100)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as run:  # fmt: skip
+        assert run.stdout and run.stderr
+        run.stdout.readline()
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        assert run.wait() == 0
+    assert events_of(tmp_path)[-1]["outcome"] == "done"
+
+
 def test_a_log_continues_the_numbers_of_the_one_before(tmp_path: Path) -> None:
     path = tmp_path / progress.FILE
     first = Log(path)
