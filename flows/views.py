@@ -163,7 +163,8 @@ class Live:
         from rich.table import Table
         from rich.text import Text
 
-        doing = Text(visible(at.stage or at.step or "…"))
+        begins = "beginning" if at.round is None else "…"
+        doing = Text(visible(at.stage or at.step or begins))
         since = duration(max(0.0, time.time() - at.stage_at)) if at.stage else ""
         far = Text(done_of(at) if at.stage and at.total else since, overflow="ellipsis")
         room = self._console.width - len(doing) - len(far) - 4

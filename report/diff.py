@@ -127,9 +127,10 @@ def diff(store: Store, left: str, right: str, purpose: str, problem: str | None 
     ]
     places_of = {"lost": 0, "gained": 1}
     pairs.sort(key=lambda pair: (places_of.get(pair.state, 2), not pair.changed))
-    return Diff(
-        *names, purpose, pairs, len(before.keys() - after.keys()), len(after.keys() - before.keys())
+    only_left, only_right = (
+        len(a.keys() - b.keys()) for a, b in ((before, after), (after, before))
     )
+    return Diff(names[0], names[1], purpose, pairs, only_left, only_right)
 
 
 def _answers(

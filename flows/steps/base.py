@@ -35,9 +35,8 @@ def step(function: Step) -> Step:
         where += f", refresh {r.refresh + 1}" if several else ""
         return f"{where} · {turned(function.__name__, turn)}"
 
-    return cast(
-        Step, task(cache_policy=NO_CACHE, persist_result=False, task_run_name=named)(function)
-    )
+    made = task(cache_policy=NO_CACHE, persist_result=False, task_run_name=cast(Any, named))
+    return cast(Step, made(function))
 
 
 def verifier_id(r: Round) -> Id:
