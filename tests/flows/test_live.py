@@ -150,14 +150,14 @@ def test_a_failed_and_a_held_run_are_told_as_such_with_why(
     tiny_folder: Path, tmp_path: Path
 ) -> None:
     store = tmp_path / "store.duckdb"
-    gone = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_CLIENT_MAX_RETRIES": "0"}
-    failed = starloop(*small(tiny_folder), "--name", "fails", "--store", store, **gone)
+    trainer = f"update.updater={{type: command, command: ['false', {PLACES}]}}"
+    failed = starloop(*small(tiny_folder, trainer), "--name", "fails", "--store", store)
     assert failed.code == 1
     held = starloop(*small(tiny_folder, "sampler={type: transformers}", "evaluate.n=4"),
                     "--name", "holds", "--store", store)  # fmt: skip
     assert held.code == 3
     shown = starloop("status", "--store", store).out
-    assert "fails: failed: Prefect's server does not answer" in shown
+    assert "fails: failed: update.updater.command ended with status 1" in shown
     assert "holds: held: run holds is held before round 1" in shown
     assert shown.count("  next: ") == 2 and "--name holds" in shown
     rows = events_of(starloop("status", "--json", "--store", store).out)
