@@ -60,7 +60,7 @@ $(SMOLLM2): | $(READY)
 star-smollm2: $(READY) $(SMOLLM2) ## STaR with a real model: make star-smollm2 ITER=2
 	$(STARLOOP) run configs/star-smollm2.yaml $(if $(ITER),--rounds $(ITER)) $(ARGS)
 
-status: $(READY) ## Runs and where they stand
+status: $(READY) ## Runs, where they stand and what to do next
 	$(STARLOOP) status
 report: $(READY) ## Round table of the newest run, also as runs/report.md
 	$(STARLOOP) report $(RUN) --markdown runs/report.md

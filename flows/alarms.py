@@ -46,7 +46,7 @@ def sound(r: Round) -> None:
             detail = canonical(alarm.detail)
             tx.append("add_event", **r.place, kind="alarm", message=alarm.sentence, detail=detail)
     for alarm in new:
-        run.screen.say(f"alarm: {alarm.sentence}")
+        run.screen.alarm(r.number, r.refresh, alarm.rule.then, alarm.sentence)
 
 
 def heed(run: Run) -> None:

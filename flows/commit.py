@@ -69,12 +69,16 @@ def once(
     with r.run.store.transaction() as tx:
         mine = tx.ask("step_committed", **r.place, step=step)
         others = tx.ask("step_by_key", step_key=key)
+    place = {"round": r.number, "refresh": r.refresh}
+    refreshes = r.run.config.refreshes_of(r.number)
+    r.run.screen.tell("step", **place, refreshes=refreshes, step=step)
     if mine and mine[0]["step_key"] != key:
         raise StoreError(
             f"round {r.number}, step {step} was committed with another key ({mine[0]['step_key']}, "
             f"now {key}): the code or its inputs changed; start a run under another --name"
         )
-    if not mine and others and usable(r, others[0]):
+    reused = bool(not mine and others and usable(r, others[0]))
+    if reused:
         _take_over(r, step, key, others[0], begun)
     elif not mine:
         try:
@@ -83,6 +87,8 @@ def once(
             _yield_to_other_run(r, step, conflict)
             _commit(r, step, key, make(space), time.monotonic() - begun, space.work_s)
     shutil.rmtree(space.folder, ignore_errors=True)
+    seconds = round(time.monotonic() - begun, 3)
+    r.run.screen.tell("step_done", **place, step=step, seconds=seconds, reused=reused or bool(mine))
     return Done(step, key)
 
 

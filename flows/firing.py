@@ -7,9 +7,7 @@ whole, so it is the first of them: the firing after a kill finishes what was cut
 
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from uuid import UUID
 
@@ -19,7 +17,6 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import deployment, flow_run
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Cancelled, Completed, Failed
-from rich.console import Console
 
 from configs.load import load
 from configs.schema import Config
@@ -27,6 +24,7 @@ from flows.dead import mark_dead
 from flows.environment import settle
 from flows.fork import whole_rounds
 from flows.screen import Screen
+from flows.views import Plain
 from stages.errors import LockedError, LoopError
 from stages.ids import run_id
 from store.db import Store
@@ -43,18 +41,6 @@ class Standing:
     def cut(self) -> bool:
         """Whether a round is begun and not whole."""
         return self.begun is not None and (self.done is None or self.begun > self.done)
-
-
-class LoggedScreen(Screen):
-    """A screen without a terminal: its lines go to a logger, and so into Prefect's page."""
-
-    def __init__(self, log: Callable[[str], None]) -> None:
-        super().__init__(Console(file=StringIO(), force_terminal=False))
-        self._log = log
-
-    def say(self, line: str) -> None:
-        """A line that stays."""
-        self._log(line)
 
 
 def standing(store: Store, name: str, every: int) -> Standing:
@@ -112,7 +98,7 @@ def starloop(
     has train problems that the run has not sampled. A firing that finds the run or the store held
     by another process is cancelled. One that was killed is marked as crashed by the next one.
     """
-    from flows.commands.common import named_run, store_path
+    from flows.commands.common import named_run, store_path, typed
 
     log = get_run_logger()
     os.chdir(folder or ".")
@@ -123,7 +109,13 @@ def starloop(
         resolved = load(Path(config), overrides or [])
         run = named_run(name, Path(config), resolved)
         said = carry_on(
-            run, resolved, path, LoggedScreen(log.info), rounds_per_firing, until, on_new_problems
+            run,
+            resolved,
+            path,
+            Screen(view=Plain(log.info), command=typed()),
+            rounds_per_firing,
+            until,
+            on_new_problems,
         )
     except LockedError as error:
         return Cancelled(message=f"{error}; this firing did nothing")

@@ -8,11 +8,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stages.errors import ConfigError, LockedError
-from stages.ids import Id
-from store.db import Store
-from store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from stages.ids import Id
+    from store.db import Store
+    from store.transaction import Transaction
 
 
 @contextmanager
@@ -46,7 +49,7 @@ def run_lock(folder: Path, name: str) -> Iterator[None]:
             file.truncate(0)
 
 
-def drafts(store: Store) -> list[Path]:
+def drafts(store: "Store") -> list[Path]:
     """Our own drafts (`….PID.tmp`) whose process is gone."""
     stem = re.escape(store.stem)
     ours = re.compile(
@@ -58,7 +61,7 @@ def drafts(store: Store) -> list[Path]:
     return [path for path, match in matches if match and not _alive(int(match[1]))]
 
 
-def sweep(store: Store) -> None:
+def sweep(store: "Store") -> None:
     """Remove drafts whose process is gone; nothing else is touched."""
     for path in drafts(store):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -74,7 +77,7 @@ def holder_of(folder: Path) -> int | None:
     return int(holder) if known else None
 
 
-def sweep_work(store: Store, folder: Path, run_id: Id, last: int) -> None:
+def sweep_work(store: "Store", folder: Path, run_id: "Id", last: int) -> None:
     """Remove the workspaces that `leftovers` names."""
     with store.transaction() as tx:
         found = leftovers(tx, folder, run_id, last)
@@ -82,7 +85,7 @@ def sweep_work(store: Store, folder: Path, run_id: Id, last: int) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def leftovers(tx: Transaction, folder: Path, run_id: Id, last: int) -> list[Path]:
+def leftovers(tx: "Transaction", folder: Path, run_id: "Id", last: int) -> list[Path]:
     """The workspaces of a run's steps that are committed, up to round `last`.
 
     A step clears its own, but not where it was killed between the two, at the end of a round.

@@ -48,25 +48,38 @@ def run_rounds(
         sweep(store)
         store.create()
         run_id, done = _begin_or_go_on(name, config, store, screen, fork)
-        table = LiveTable(store, name, screen.say)
-        if done is not None:
-            sweep_work(store, store.folder / name, run_id, done)
-        target = config.rounds if until is None else min(until, config.rounds)
-        if done is not None and done >= target:
-            store.snapshot()
-            table.show()
-            return
-        quiet_libraries()
-        run = Run(name, run_id, config, store, screen, _task_of(store, name))
-        screen.say(header(config))
-        asked = config.generate.problems.per_round
-        problems = len(run.task.problems("train")) if asked == "all" else asked
-        if (warning := starts_warning(name, config, store, problems)) is not None:
-            screen.say(warning)
-        try:
-            _work(run, _base(run), done, target, table)
-        finally:
-            run.close()
+        with screen.recording(store.folder / name, name, config.recipe, config.rounds):
+            target = config.rounds if until is None else min(until, config.rounds)
+            _go_on(name, run_id, config, store, screen, done, target)
+
+
+def _go_on(
+    name: str,
+    run_id: Id,
+    config: Config,
+    store: Store,
+    screen: Screen,
+    done: int | None,
+    target: int,
+) -> None:
+    table = LiveTable(store, name, screen.row)
+    if done is not None:
+        sweep_work(store, store.folder / name, run_id, done)
+    if done is not None and done >= target:
+        store.snapshot()
+        table.show()
+        return
+    quiet_libraries()
+    run = Run(name, run_id, config, store, screen, _task_of(store, name))
+    screen.say(header(config))
+    asked = config.generate.problems.per_round
+    problems = len(run.task.problems("train")) if asked == "all" else asked
+    if (warning := starts_warning(name, config, store, problems)) is not None:
+        screen.say(warning)
+    try:
+        _work(run, _base(run), done, target, table)
+    finally:
+        run.close()
 
 
 def _task_of(store: Store, name: str) -> TaskConfig:

@@ -23,7 +23,7 @@ from report.text import size
 from stages.errors import LockedError
 from stages.ids import Id
 from stages.settings import canonical
-from stages.shards import sync_folder
+from stages.sync import sync_folder
 from store.db import Store
 from store.transaction import Transaction
 

@@ -2,8 +2,7 @@
 """What is to be expected of a run, as a page: pass rates of its base, tokens, hours, disk."""
 
 from report.forecast import Forecast, forecast_page
-from report.rounds import duration
-from report.text import visible
+from report.text import duration, visible
 from stages.preflight import BINS, Outlook
 
 WIDTH = 40  # characters of the longest bar

@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from report.rewards import reward_said
+from report.text import duration
 from stages.rows import SELF_MADE
 from store.db import Store
 from store.transaction import read
@@ -177,12 +178,6 @@ def trained_on(shares: Mapping[str, float]) -> str:
 def is_self_improvement(lines: Sequence[RoundLine]) -> bool:
     """Whether every trained row was made by the run's own policies."""
     return all(SELF_MADE.issuperset(line.shares) for line in lines)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as `m:ss`."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"
 
 
 def _pass_at_1(summary: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stages.errors import StoreError
+from stages.sync import sync_folder
 
 Row = TypeVar("Row")
 
@@ -117,12 +118,3 @@ def read_shard(path: Path, row_type: type[Row]) -> list[Row]:
 def read_shards(paths: Iterable[Path], row_type: type[Row]) -> list[Row]:
     """Rows of several shards, in the order given."""
     return [row for path in paths for row in read_shard(path, row_type)]
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,7 @@ and every try is a verdict of its own.
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from stages import ids
 from stages.errors import HeldError, VerifierError
@@ -25,9 +25,15 @@ def verifier_row(verifier: VerifierPart) -> Verifier:
 
 
 def verify(
-    trajectories: Sequence[Trajectory], problems: Mapping[Id, Problem], verifier: VerifierPart
+    trajectories: Sequence[Trajectory],
+    problems: Mapping[Id, Problem],
+    verifier: VerifierPart,
+    advance: Callable[[int], None] = lambda count: None,
 ) -> tuple[list[Verdict], list[VerdictComponent]]:
-    """All verdicts, tries that ended `unjudged` included, and the parts of their scores."""
+    """All verdicts, tries that ended `unjudged` included, and the parts of their scores.
+
+    `advance` is told how many more answers are judged.
+    """
     row = verifier_row(verifier)
     groups: dict[tuple[Id | str | None, ...], list[Trajectory]] = defaultdict(list)
     for one in trajectories:
@@ -35,6 +41,7 @@ def verify(
     found: dict[Id, list[tuple[Verdict, Judgement]]] = {}
     for group in groups.values():
         found |= _judge(group, problems[group[0].problem_id].answer, verifier, row.verifier_id)
+        advance(len(group))
     tries = [judged for one in trajectories for judged in found[one.trajectory_id]]
     components = [
         VerdictComponent(verdict.verdict_id, name, value, weight)

@@ -24,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from stages.shards import sync_folder
+from stages.sync import sync_folder
 from store.files import copy_file, sync_file
 
 if TYPE_CHECKING:

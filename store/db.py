@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import duckdb
 
 from stages.errors import LockedError, StoreError
-from stages.shards import sync_folder
+from stages.sync import sync_folder
 from store import checkpoint
 from store.files import copy_file
 from store.instance import Attached

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from stages import rows
 from stages.errors import ConfigError, StoreError
-from stages.shards import sync_folder
+from stages.sync import sync_folder
 from store.transaction import query, read, table_of
 
 if TYPE_CHECKING:

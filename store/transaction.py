@@ -7,15 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
-
 from stages.errors import SlotConflict, StoreError
 from stages.ids import Id
 from stages.rows import Trajectory
-from stages.shards import to_table
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 Row = TypeVar("Row")
 
@@ -36,11 +34,13 @@ def as_row(row_type: type[Row], values: Mapping[str, Any]) -> Row:
     return row_type(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 
-def unique_table(row_type: type[Row], rows: Sequence[Row]) -> pa.Table:
+def unique_table(row_type: type[Row], rows: Sequence[Row]) -> "pa.Table":
     """Rows as an Arrow table, each key once: slow work that needs no open store.
 
     Raises StoreError if two of the rows share a key and differ.
     """
+    from stages.shards import to_table
+
     key: tuple[str, ...] = row_type.KEY  # type: ignore[attr-defined]
     unique: dict[tuple[Any, ...], Row] = {}
     for row in rows:
@@ -73,12 +73,12 @@ class Transaction:
         """The rows of a named query that selects a row type's columns."""
         return [as_row(row_type, row) for row in self.ask(name, ids, **values)]
 
-    def insert(self, row_type: type[Row], rows: Sequence[Row] | pa.Table) -> set[tuple[Any, ...]]:
+    def insert(self, row_type: type[Row], rows: "Sequence[Row] | pa.Table") -> set[tuple[Any, ...]]:
         """Append the rows, or their Arrow table, whose key is not there yet; returns the new keys.
 
         Raises StoreError if two of the rows share a key and differ.
         """
-        table = rows if isinstance(rows, pa.Table) else unique_table(row_type, rows)
+        table = unique_table(row_type, rows) if isinstance(rows, Sequence) else rows
         if not table.num_rows:
             return set()
         key = ", ".join(row_type.KEY)  # type: ignore[attr-defined]
@@ -107,6 +107,8 @@ class Transaction:
         self, name: str, ids: Sequence[Id] | None, values: Mapping[str, Any]
     ) -> "duckdb.DuckDBPyConnection":
         if ids is not None:
+            import pyarrow as pa
+
             wanted = pa.table(
                 {
                     "position": pa.array(range(len(ids)), pa.int64()),
@@ -124,7 +126,7 @@ def read(
     return Transaction(connection).ask(name, **values)
 
 
-def read_table(connection: "duckdb.DuckDBPyConnection", name: str, /, **values: Any) -> pa.Table:
+def read_table(connection: "duckdb.DuckDBPyConnection", name: str, /, **values: Any) -> "pa.Table":
     """The answer of a named query on a reader's connection as an Arrow table, ids as text."""
     found: pa.Table = connection.sql(query(name), params=values).to_arrow_table()
     return found

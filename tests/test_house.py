@@ -19,7 +19,13 @@ LICENSE = "# SPDX-License-Identifier: Apache-2.0"
 # What each folder may import of ours, itself aside; flows may import everything.
 ARROWS = {
     "stages": (),
-    "store": ("stages.rows", "stages.ids", "stages.shards", "stages.errors"),
+    "store": (
+        "stages.rows",
+        "stages.ids",
+        "stages.shards",
+        "stages.errors",
+        "stages.sync",
+    ),
     "configs": ("stages",),
     "report": ("store", "stages", "configs.load"),
     "flows": HOUSE,

@@ -2,6 +2,9 @@
 """What the subcommands share: where the store is, and options with one meaning everywhere."""
 
 import os
+import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,9 +26,27 @@ StoreOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def run_names(incomplete: str) -> list[str]:
+    """Runs beside the store, for the shell's completion: folders that have a lock."""
+    folders = (path.parent.name for path in store_path(None).parent.glob("*/lock"))
+    return sorted(name for name in folders if name.startswith(incomplete))
+
+
 RunArgument = Annotated[
-    str | None, typer.Argument(help="Name of the run; the newest if left out.", show_default=False)
+    str | None,
+    typer.Argument(
+        help="Name of the run; the newest if left out.",
+        show_default=False,
+        autocompletion=run_names,
+    ),
 ]
+PagerOption = Annotated[
+    bool, typer.Option("--no-pager", help="All at once, also where a terminal is.")
+]
+PurposeOption = Annotated[str, typer.Option("--purpose", help="training or held-out answers.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON, an object a line.")]
 
 OverridesArgument = Annotated[
     list[str] | None, typer.Argument(help="key=value …, e.g. update.steps.first=50.")
@@ -66,6 +87,19 @@ def store_path(option: Path | None) -> Path:
         if (folder / "runs" / "store.duckdb").exists():
             return folder / "runs" / "store.duckdb"
     return here / "runs" / "store.duckdb"
+
+
+def typed() -> str | None:
+    """The command that this process was started with, as one types it; None in a worker."""
+    program = Path(sys.argv[0])
+    if program.name != "starloop":
+        return None
+    found = shutil.which("starloop")
+    known = found is not None and (
+        program.name == str(program) or program.resolve() == Path(found).resolve()
+    )
+    arguments = ["run" if given == "preflight" else given for given in sys.argv[1:2]]
+    return shlex.join(["starloop" if known else str(program), *arguments, *sys.argv[2:]])
 
 
 def choose(option: str, given: str, allowed: Sequence[str]) -> str:

@@ -6,6 +6,11 @@ from typing import Annotated
 
 import typer
 
+EXAMPLES = (
+    "starloop describe",
+    "starloop describe configs/dpo.yaml update.updater.beta=0.05",
+)
+
 
 def describe(
     configs: Annotated[

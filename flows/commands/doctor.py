@@ -7,6 +7,11 @@ import typer
 
 from flows.commands.common import StoreOption, store_path
 
+EXAMPLES = (
+    "starloop doctor",
+    "starloop doctor --recover",
+)
+
 
 def doctor(
     recover: Annotated[

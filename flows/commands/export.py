@@ -6,11 +6,16 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.common import StoreOption, age_line, choose, store_path
+from flows.commands.common import StoreOption, age_line, choose, run_names, store_path
+
+EXAMPLES = (
+    "starloop export star --to out",
+    "starloop export star --what trajectories --format jsonl --to out",
+)
 
 
 def export(
-    run: Annotated[str, typer.Argument(help="Name of the run.")],
+    run: Annotated[str, typer.Argument(help="Name of the run.", autocompletion=run_names)],
     to: Annotated[Path, typer.Option("--to", help="Folder to make; it must not hold anything.")],
     what: Annotated[
         str, typer.Option("--what", help="training-set, trajectories or run (all its tables).")

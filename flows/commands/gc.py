@@ -5,13 +5,20 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.common import StoreOption, store_path
+from flows.commands.common import StoreOption, run_names, store_path
+
+EXAMPLES = (
+    "starloop gc",
+    "starloop gc star --yes",
+)
 
 
 def gc(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(help="Names of runs; all if left out.", show_default=False),
+        typer.Argument(
+            help="Names of runs; all if left out.", show_default=False, autocompletion=run_names
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Delete what is listed.")] = False,
     store: StoreOption = None,

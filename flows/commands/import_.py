@@ -10,6 +10,10 @@ import typer
 from flows.commands.common import StoreOption, check_name, choose, store_path
 from stages.errors import ConfigError, Interrupted
 
+EXAMPLES = (
+    "starloop import rollouts.jsonl --as rollouts --format verl --origin outside --task sums",
+)
+
 KINDS = ("rollouts", "demonstrations", "problems", "pairs")
 ORIGINS = ("human", "teacher", "outside", "self")
 
@@ -66,11 +70,11 @@ def import_(
     from flows.screen import Screen
     from store.db import Store
 
-    screen = Screen()
     who: Any = choose("--origin", origin or "outside", ORIGINS)
     asked = Request(files, what, format, mapping, who, task, split, tokenizer, correct_at, run_name)
     try:
-        take_in(asked, Store(path, screen.say), screen.say)
+        with Screen() as screen:
+            take_in(asked, Store(path, screen.say), screen.say)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted: nothing was imported; run the same command again") from stop
 

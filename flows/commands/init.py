@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+EXAMPLES = ("starloop init sums",)
+
 PEOPLE = ("Ada", "Ben", "Chloe", "Dev", "Eva", "Finn", "Gita", "Hugo")
 THINGS = ("shells", "stamps", "apples", "marbles", "books", "coins")
 FORMS = {

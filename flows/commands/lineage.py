@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from report.lineage import Answer
     from store.db import Store
 
+EXAMPLES = (
+    "starloop lineage",
+    "starloop lineage trained-by star@2",
+    "starloop lineage ancestors star --format tree",
+)
+
 lineage = typer.Typer(help="What came from what: one subcommand a question.")
 
 

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.common import StoreOption, named_run, store_path
+from flows.commands.common import StoreOption, named_run, store_path, typed
+
+EXAMPLES = ("starloop preflight configs/star-smollm2.yaml",)
 
 
 def preflight(
@@ -34,10 +36,10 @@ def preflight(
     from report.preflight import preflight_page
     from store.db import Store
 
-    screen = Screen()
-    place = Store(path, screen.say)
     try:
-        run_rounds(run_name, resolved, place, screen, until=0)
+        with Screen(command=typed()) as screen:
+            place = Store(path, screen.say)
+            run_rounds(run_name, resolved, place, screen, until=0)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted: the same command goes on from here") from stop
     found = read_outlook(place, run_id(run_name), resolved.evaluate.k)

@@ -8,6 +8,11 @@ import typer
 
 from flows.commands.common import StoreOption, age_line, store_path
 
+EXAMPLES = (
+    "starloop report",
+    "starloop report star plain --markdown runs/report.md",
+)
+
 
 def report(
     runs: Annotated[

@@ -13,6 +13,14 @@ from flows.commands.common import (
     StoreOption,
     named_run,
     store_path,
+    typed,
+)
+
+EXAMPLES = (
+    "starloop run configs/star.yaml --rounds 5",
+    "starloop run configs/star.yaml --name plain rationalize.enabled=false",
+    "starloop run configs/star.yaml --fork star@2 --name bent mix.history=new_only",
+    "starloop run configs/star.yaml --json > events.jsonl",
 )
 
 
@@ -32,6 +40,9 @@ def run(
         typer.Option(
             "--dry-run", help="Print the resolved config as JSON, a forecast on stderr, stop."
         ),
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Events as JSON, one a line, and nothing else.")
     ] = False,
     store: StoreOption = None,
 ) -> None:
@@ -58,12 +69,14 @@ def run(
     from flows.environment import settle
 
     settle(path)
-    from flows.loop import run_rounds
     from flows.screen import Screen
-    from store.db import Store
+    from flows.views import Json
 
-    screen = Screen()
     try:
-        run_rounds(run_name, resolved, Store(path, screen.say, math.inf), screen, forked)
+        with Screen(view=Json() if json else None, command=typed()) as screen:
+            from flows.loop import run_rounds
+            from store.db import Store
+
+            run_rounds(run_name, resolved, Store(path, screen.say, math.inf), screen, forked)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted: the same command goes on from here") from stop

@@ -19,6 +19,8 @@ from flows.commands.common import (
     store_path,
 )
 
+EXAMPLES = ('starloop schedule configs/dpo.yaml --cron "0 2 * * *" --timezone Europe/Berlin',)
+
 
 def schedule(
     config: Annotated[Path, typer.Argument(help="YAML file, e.g. configs/star.yaml.")],

@@ -5,6 +5,8 @@ import typer
 
 from flows.commands.common import StoreOption, store_path
 
+EXAMPLES = ("starloop snapshot",)
+
 
 def snapshot(store: StoreOption = None) -> None:
     """Renew the copy that readers see; a store of an older schema is brought up to date first."""

@@ -9,6 +9,11 @@ import typer
 from flows.commands.common import StoreOption, age_line, store_path
 from stages.errors import ConfigError, LoopError
 
+EXAMPLES = (
+    'starloop sql "from round_summary"',
+    'starloop sql "from mix_by_round" --format csv > mix.csv',
+)
+
 
 class Format(StrEnum):
     """Output formats."""

@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.common import StoreOption, age_line, choose, store_path
+from flows.commands.common import StoreOption, age_line, choose, run_names, store_path
+
+EXAMPLES = ('starloop verify star --with exact mark="=>"',)
 
 
 def verify(
-    run: Annotated[str, typer.Argument(help="Name of the run.")],
+    run: Annotated[str, typer.Argument(help="Name of the run.", autocompletion=run_names)],
     with_: Annotated[
         str, typer.Option("--with", help="Verifier: a type such as exact.", show_default=False)
     ],
@@ -28,10 +30,9 @@ def verify(
     """Judge stored trajectories anew; show who flipped and which models that touches."""
     import sys
 
-    from rich.console import Console
-
     from flows.reverify import reverify
     from flows.screen import Screen
+    from flows.views import view_on
     from report.pages import as_text
     from report.reverify import flips, reverify_sections
     from stages.errors import Interrupted
@@ -39,11 +40,11 @@ def verify(
 
     choose("--format", format, ("table", "csv", "json"))
     page = format == "table"
-    screen = Screen(None if page else Console(stderr=True, highlight=False, soft_wrap=True))
-    place = Store(store_path(store), screen.say)
-    place.must_exist()
     try:
-        verifier_id = reverify(place, run, with_, overrides or [], round_, screen)
+        with Screen(view=view_on(stderr=not page)) as screen:
+            place = Store(store_path(store), screen.say)
+            place.must_exist()
+            verifier_id = reverify(place, run, with_, overrides or [], round_, screen)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted: the same command goes on from here") from stop
     if not page:

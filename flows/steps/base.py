@@ -22,8 +22,21 @@ Step = TypeVar("Step", bound=Callable[..., Any])
 
 
 def step(function: Step) -> Step:
-    """A Prefect task without caching: what was done is looked up in the store."""
-    return cast(Step, task(cache_policy=NO_CACHE, persist_result=False)(function))
+    """A Prefect task without caching: what was done is looked up in the store.
+
+    Its runs are named as the round's verbs: `round 2 · generate`.
+    """
+
+    def named(parameters: dict[str, Any]) -> str:
+        r: Round = parameters["r"]
+        turn = parameters.get("turn", 0)
+        where = f"round {r.number}" if r.number else "base"
+        several = r.run.config.refreshes_of(r.number) > 1
+        where += f", refresh {r.refresh + 1}" if several else ""
+        return f"{where} · {turned(function.__name__, turn)}"
+
+    made = task(cache_policy=NO_CACHE, persist_result=False, task_run_name=cast(Any, named))
+    return cast(Step, made(function))
 
 
 def verifier_id(r: Round) -> Id:
@@ -57,9 +70,9 @@ def judge(
     verifier: VerifierPart,
 ) -> tuple[list[Verdict], list[VerdictComponent]]:
     """Verdicts and their components; HeldError where too many answers could not be judged."""
-    with space.working():
-        by_id = {problem.problem_id: problem for problem in problems}
-        verdicts, components = verify(trajectories, by_id, verifier)
+    by_id = {problem.problem_id: problem for problem in problems}
+    with r.run.screen.stage("verify", total=len(trajectories)) as stage, space.working():
+        verdicts, components = verify(trajectories, by_id, verifier, stage.advance)
     hold_unjudged(verdicts, r.run.config.gates.max_unjudged, r.number)
     return verdicts, components
 

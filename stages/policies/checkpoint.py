@@ -20,7 +20,7 @@ from stages.ids import Id, hash_text, mint
 from stages.policies.hashes import file_hashes
 from stages.rows import Model
 from stages.settings import canonical
-from stages.shards import sync_folder
+from stages.sync import sync_folder
 
 MARKER = "COMPLETE"
 MERGED = "merged.json"

@@ -61,6 +61,16 @@ def round_one(store: Store, tiny_folder: Path) -> Round:
     return begin(store, "one", tiny_folder)
 
 
+def test_a_steps_runs_are_named_by_the_round_and_its_verb(round_one: Round) -> None:
+    def named(step: Any, r: Round, **more: int) -> str:
+        name: str = step.task_run_name(parameters={"r": r, **more})
+        return name
+
+    assert named(steps.generate, round_one) == "round 1 · generate"
+    assert named(steps.generate, round_one, turn=1) == "round 1 · generate-2"
+    assert named(steps.evaluate, replace(round_one, number=0)) == "base · evaluate"
+
+
 class Cut(Exception):
     """The end of a process, as far as a step can see."""
 

@@ -449,13 +449,16 @@ def test_a_firing_needs_new_problems_where_it_is_told_so_and_a_schedule_ends_at_
     assert rounds_done(store, "new") == [0, 1]
     assert not server.get("deployments/name/starloop/new")["paused"]
 
+    (store.parent / "report.md").write_text("# new")
     state, message = server.end_of(server.fire("new", on_new_problems=False))
     assert message == "round 2 of run new is done, the schedule was until round 2: it ends"
     assert server.get("deployments/name/starloop/new")["paused"]
 
     artifacts = server.post("artifacts/filter", artifacts={"key": {"like_": "new-"}})
     shown = {artifact["key"]: artifact for artifact in artifacts}
-    assert set(shown) == {"new-rounds", "new-progress"}
+    assert set(shown) == {"new-rounds", "new-progress", "new-report-md"}
+    tasks = {run["name"] for run in server.post("task_runs/filter", limit=200)}
+    assert {"base · evaluate", "round 1 · generate", "round 2 · update"} <= tasks
     assert "pass@1" in str(shown["new-rounds"]["data"])
     logs = server.post("logs/filter", sort="TIMESTAMP_DESC", limit=200)
     assert any(re.search("begins: 1 round|going on with run new", log["message"]) for log in logs)

@@ -152,13 +152,19 @@ def test_pass_at_1_is_the_mean_over_difficulties(finished: Store) -> None:
         assert line.summary["pass_at_1"] == pytest.approx(sum(parts) / 3)
 
 
-def test_a_live_table_says_its_head_once_and_each_round_once(told: Store) -> None:
-    said: list[str] = []
-    table = LiveTable(told, "one", said.append)
+def test_a_live_table_tells_each_round_once_as_text_and_as_numbers(told: Store) -> None:
+    rows: list[Any] = []
+    table = LiveTable(told, "one", lambda *row: rows.append(row))
     table.show()
-    assert [line.split()[0] for line in said] == ["round", "base", "1", "2"]
+    assert [(number, cells["round"]) for number, cells, _ in rows] == [
+        (0, "base"), (1, "1"), (2, "2"),
+    ]  # fmt: skip
+    assert [values["pass_at_1"] for _, _, values in rows] == [0.5, 1.0, 0.0]
+    assert "trained on" not in rows[0][1] and set(rows[1][2]["shares"]) == {
+        "self", "rationalized", "seed",
+    }  # fmt: skip
     table.show()
-    assert len(said) == 4
+    assert len(rows) == 3
 
 
 # ── text and Markdown ───────────────────────────────────────────────────────────────────────

@@ -17,12 +17,17 @@ from hypothesis import strategies as st
 
 from report.query import FORMATS
 from report.query import answer as write
-from report.samples import sample_lines
+from report.samples import Filters, as_text, samples
 from stages.errors import ConfigError
 from stages.rows import StepOutput, Trajectory
 from store.db import Store
 
 SCREEN_TRICKS = "\x1b[2J\x1b[1;1Hmine\r\n\x07\x08\x9b5A\u202etxet\u2028end\x00"
+
+
+def sample_lines(store: Store, run: str | None, count: int, **filters: Any) -> list[str]:
+    """Samples as they are read, without colours."""
+    return [as_text(row).plain for row in samples(store, run, count, Filters(**filters))[0]]
 
 
 def answer(store: Store, sql: str, format_: str, **options: Any) -> bytes:
@@ -70,6 +75,63 @@ def test_as_many_samples_as_asked_for_and_some_of_each_kind(finished: Store) -> 
     found = sample_lines(finished, "try", 12)
     kinds = {(line.split(", ")[1], line.splitlines()[3].split()[1]) for line in found}
     assert {("round 1", "correct"), ("round 1", "wrong"), ("round 2", "correct")} <= kinds
+
+
+@pytest.mark.parametrize(
+    ("filters", "ids"),
+    [
+        ({"round": 2, "verdict": "correct"}, ["b2"]),
+        ({"verdict": "unjudged"}, ["b3"]),
+        ({"origin": "rationalized"}, ["r2", "r3"]),
+        ({"verdict": "wrong", "round": 1}, ["a2", "a3"]),
+        ({"held_out": True, "round": 1}, ["x11", "x12"]),
+        ({"held_out": True, "verdict": "wrong"}, ["x02", "x21", "x22"]),
+        ({"origin": "seed"}, ["s"]),
+        ({"problem": str(small_history.named("P1")), "verdict": "correct"}, ["a1"]),
+    ],
+)
+def test_filters_leave_what_they_say(told: Store, filters: dict[str, Any], ids: list[str]) -> None:
+    rows, _ = samples(told, "one", 100, Filters(**filters))
+    assert {row["trajectory_id"] for row in rows} == {small_history.named(name) for name in ids}
+
+
+@pytest.mark.parametrize(
+    ("filters", "why"),
+    [
+        ({"round": 7}, "run one: --round 7 leaves none of 9 trajectories (there: 0, 1, 2): give"),
+        ({"round": 1, "verdict": "unjudged"},
+         "run one: --verdict unjudged leaves none of 5 trajectories (there: correct, wrong)"),
+        ({"round": 1, "verdict": "wrong", "origin": "seed"},
+         "run one: --origin seed leaves none of 2 trajectories (there: self): give another"),
+        ({"verdict": "correct", "problem": str(small_history.named("D1"))},
+         f"run one: --problem {small_history.named('D1')} leaves none of 5 trajectories: give"),
+    ],
+)  # fmt: skip
+def test_an_empty_answer_says_which_filter_emptied_it(
+    told: Store, filters: dict[str, Any], why: str
+) -> None:
+    rows, said = samples(told, "one", 5, Filters(**filters))
+    assert rows == [] and said.startswith(why)
+
+
+def test_a_run_without_held_out_answers_or_without_any_gives_a_hint(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store.duckdb")
+    store.create()
+    with store.transaction() as tx:
+        small_history.write(tx)
+        tx.append(
+            "begin_run", run_id=small_history.mint("r", "new"), name="new", recipe="star",
+            config="{}", identity="{}", manifest="{}", forked_from=None, forked_at_round=None,
+        )  # fmt: skip
+    assert samples(store, "new", 5)[1].startswith("run new holds no trajectory yet: let it finish")
+
+
+def test_samples_are_coloured_by_their_verdict(told: Store) -> None:
+    (row,), _ = samples(told, "one", 1, Filters(verdict="wrong"))
+    text = as_text(row)
+    assert [text.plain[s.start : s.end] for s in text.spans if s.style == "red"] == [
+        f"wrong ({row['reason']})"
+    ]
 
 
 def test_a_completion_with_control_characters_is_one_visible_line(tricked: Store) -> None:
