@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What trained each checkpoint: rows from rounds and origins through training sets, by width."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from report.evidence import Evidence, Flow
+from report.figures.base import (
+    ORIGINS,
+    Figure,
+    Panel,
+    coloured,
+    counted,
+    data,
+    listed,
+    panel,
+    round_bands,
+    share,
+)
+from report.figures.sankey import Link, Node, Ribbon, layout
+from stages.rows import SELF_MADE
+
+MOST_ROUNDS = 12
+ROW = 26  # pixels that a label and its node take
+LABEL = 15
+UNVISITED = "not trained on"
+HEAD = 0.08  # what the heads of the columns take of the height
+NODE = 0.016  # a node's width
+STEPS = 12  # straight pieces of a ribbon's edge
+MADE = {
+    "self": "the model's own answers",
+    "rationalized": "answers found with a hint",
+    "seed": "seed rows",
+    "human": "rows by people",
+    "teacher": "rows of a teacher",
+    "outside": "rows from outside",
+}
+
+
+def lineage(told: Evidence) -> Figure | None:
+    """Rounds and origins on the left, training sets, and the checkpoints that they trained."""
+    if not told.flows:
+        return None
+    rounds = sorted({flow.round for flow in told.flows})[-MOST_ROUNDS:]
+    flows = [flow for flow in told.flows if flow.round in rounds]
+    columns, links = _graph(told, flows)
+    longest = max(map(len, columns))
+    height = max(260, ROW * longest + LABEL)
+    nodes, ribbons = layout(columns, links, LABEL / height)
+    cut = f" The newest {len(rounds)} rounds are drawn." if len(rounds) == MOST_ROUNDS else ""
+    note = (
+        "Read from left to right: who made the rows and in which round, the training set of each "
+        "round, the checkpoint that it trained. Width is rows; a row in several sets counts in "
+        f"each. Point at a ribbon to follow one training set.{cut}"
+    )
+    head = ("training set of round", "origin", "made in round", "rows", "trained on")
+    table = [
+        [str(f.round), f.origin, _made_in(f.origin_round), f"{f.rows:,}", f"{f.visited:,}"]
+        for f in told.flows
+    ]
+    picture = panel(_picture(nodes, ribbons), height=height)
+    return Figure("lineage", _learned(told.flows), note, [picture], head, table)
+
+
+def _learned(flows: Sequence[Flow]) -> str:
+    """What the last checkpoint was trained on."""
+    last = max((flow.round for flow in flows if flow.visited), default=None)
+    if last is None:
+        return "No training set has trained a checkpoint yet"
+    found = [flow for flow in flows if flow.round == last and flow.visited]
+    total = sum(flow.visited for flow in found)
+    parts = []
+    for origin in MADE:
+        rows = sum(flow.visited for flow in found if flow.origin == origin)
+        rounds = sorted({flow.origin_round for flow in found if flow.origin == origin} - {0})
+        if rows:
+            since = f" of {_span(rounds)}" if rounds else ""
+            parts.append(f"{share(rows, total)} {MADE[origin]}{since}")
+    return f"Checkpoint {last} learned from {counted(total, 'row')}: {listed(parts)}"
+
+
+def _span(rounds: Sequence[int]) -> str:
+    """`round 3`, `rounds 1 to 5`, `rounds 1, 2 and 5`."""
+    if len(rounds) == 1:
+        return f"round {rounds[0]}"
+    if len(rounds) > 2 and rounds[-1] - rounds[0] == len(rounds) - 1:
+        return f"rounds {rounds[0]} to {rounds[-1]}"
+    return f"rounds {listed([str(number) for number in rounds])}"
+
+
+def _made_in(number: int) -> str:
+    return "before round 1" if number == 0 else str(number)
+
+
+def _graph(told: Evidence, flows: Sequence[Flow]) -> tuple[list[list[str]], list[Link]]:
+    """Three columns of nodes in the order of rounds, and the links between them."""
+    order = list(ORIGINS)
+    sources: dict[tuple[int, int], str] = {}
+    links: list[Link] = []
+    scores = {m.round: f" · {m.value:.2f}" for m in told.measured("pass_at_1")}
+    visited: Counter[tuple[str, str, str]] = Counter()
+    for flow in flows:
+        made = f"round {flow.origin_round} · " if flow.origin_round else ""
+        source = f"{made}{flow.origin}"
+        sources[flow.origin_round, order.index(flow.origin)] = source
+        held = f"set {flow.round}"
+        links.append(Link(source, held, flow.rows, flow.origin))
+        model = f"checkpoint {flow.round}{scores.get(flow.round, '')}"
+        visited[held, model, flow.origin] += flow.visited
+        visited[held, UNVISITED, UNVISITED] += flow.rows - flow.visited
+    links += [Link(*ends, kind=kind, value=rows) for (*ends, kind), rows in visited.items() if rows]
+    columns = [
+        [sources[key] for key in sorted(sources)],
+        list(dict.fromkeys(link.target for link in links if link.target.startswith("set "))),
+        list(dict.fromkeys(ends[1] for ends in visited if ends[1] != UNVISITED and visited[ends])),
+    ]
+    return [*columns[:2], [*columns[2], *([UNVISITED] if _is_target(links) else [])]], links
+
+
+def _is_target(links: Sequence[Link]) -> bool:
+    return any(link.target == UNVISITED for link in links)
+
+
+def _picture(nodes: Sequence[Node], ribbons: Sequence[Ribbon]) -> Any:
+    place = {node.name: node for node in nodes}
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1], nice=False))
+    y = alt.Scale(domain=[-HEAD, 1 + HEAD / 3], reverse=True, nice=False)
+    kinds = {ribbon.link.kind for ribbon in ribbons}
+    colours = {
+        name: shade for name, shade in {**ORIGINS, UNVISITED: "#b9bdc4"}.items() if name in kinds
+    }
+    pointed = alt.selection_point(name="pointed", fields=["set"], on="pointerover", empty=True)
+    bands = (
+        alt.Chart(data(list(_edges(ribbons, place))))
+        .mark_area()
+        .encode(
+            x=x,
+            y=alt.Y("top:Q", axis=None, scale=y),
+            y2="bottom:Q",
+            detail="ribbon:N",
+            color=coloured("origin", colours),
+            opacity=alt.condition(pointed, alt.value(0.55), alt.value(0.08)),
+            tooltip=["from:N", "to:N", "rows:Q", "origin:N"],
+        )
+        .add_params(pointed)
+    )
+    boxes = [
+        {
+            "left": _left(node), "right": _left(node) + NODE, "top": node.top,
+            "bottom": node.bottom, "name": node.name, "middle": (node.top + node.bottom) / 2,
+        }
+        for node in nodes
+    ]  # fmt: skip
+    bars = alt.Chart(data(boxes)).mark_rect(color="#5b626c").encode(
+        x=alt.X("left:Q", axis=None), x2="right:Q", y=alt.Y("top:Q", axis=None, scale=y),
+        y2="bottom:Q", tooltip=["name:N"],
+    )  # fmt: skip
+    heads = [
+        {"left": edge, "right": edge, "middle": -HEAD / 1.5, "name": name}
+        for edge, name in ((0, "rows of"), (0.5, "sets"), (1, "models · pass@1"))
+    ]
+    names = [_names(heads[:2], False, dx=0), _names(heads[2:], True, dx=0)]
+    names += [
+        _names(
+            [box for box, node in zip(boxes, nodes, strict=True) if (node.column == 2) == last],
+            last,
+        )
+        for last in (False, True)
+    ]
+    return alt.layer(bands, bars, *names)
+
+
+def _left(node: Node) -> float:
+    """Where a node begins from left to right."""
+    return node.column / 2 * (1 - NODE)
+
+
+def _names(boxes: Sequence[Mapping[str, Any]], last: bool, dx: int = 4) -> Any:
+    """Labels beside their nodes: to the right, in the last column to the left."""
+    mark = {"align": "right", "dx": -dx} if last else {"align": "left", "dx": dx}
+    field = "left:Q" if last else "right:Q"
+    weight = "normal" if dx else "bold"
+    text = {"baseline": "middle", "fontSize": 11, "fontWeight": weight, **mark}
+    return alt.Chart(data(boxes)).mark_text(**text).encode(
+        x=alt.X(field, axis=None), y=alt.Y("middle:Q", axis=None), text="name:N"
+    )  # fmt: skip
+
+
+def _edges(ribbons: Sequence[Ribbon], place: Mapping[str, Node]) -> Any:
+    """Points along the upper and lower edge of each ribbon, which is level at both ends."""
+    for number, ribbon in enumerate(ribbons):
+        link = ribbon.link
+        begin = _left(place[link.source]) + NODE
+        end = _left(place[link.target])
+        held = link.target if link.target.startswith("set ") else link.source
+        for step in range(STEPS + 1):
+            part = step / STEPS
+            bend = part * part * (3 - 2 * part)
+            top = ribbon.source_top + (ribbon.target_top - ribbon.source_top) * bend
+            yield {
+                "ribbon": number, "x": round(begin + (end - begin) * part, 4),
+                "top": round(top, 5), "bottom": round(top + ribbon.height, 5),
+                "origin": link.kind, "set": held, "from": link.source, "to": link.target,
+                "rows": link.value,
+            }  # fmt: skip
+
+
+def mix(told: Evidence) -> Figure | None:
+    """The training sets' rows by origin, as shares and as counts."""
+    rows: Counter[tuple[int, str]] = Counter()
+    for flow in told.flows:
+        rows[flow.round, flow.origin] += flow.rows
+    if not rows:
+        return None
+    totals: Counter[int] = Counter()
+    for (number, _), count in rows.items():
+        totals[number] += count
+    first, last = min(totals), max(totals)
+    own = [
+        share(sum(rows[number, origin] for origin in SELF_MADE), totals[number])
+        for number in (first, last)
+    ]
+    more = f", {own[1]} of round {last}" if last > first else ""
+    title = f"Rows that the run's own policies made: {own[0]} of the set of round {first}{more}"
+    cells = [
+        {"round": number, "origin": origin, "rows": count, "share": count / totals[number]}
+        for (number, origin), count in sorted(rows.items())
+    ]
+    colours = {name: shade for name, shade in ORIGINS.items() if any(o == name for _, o in rows)}
+    panels: list[Panel] = [
+        panel(
+            alt.Chart(data(cells))
+            .mark_bar()
+            .encode(
+                x=round_bands("round that trained on the set"),
+                y=alt.Y(f"{field}:Q", title=axis, stack="zero", scale=scale),
+                color=coloured("origin", colours),
+                order=alt.Order("origin:N", sort="descending"),
+                tooltip=["round:O", "origin:N", "rows:Q", alt.Tooltip("share:Q", format=".1%")],
+            ),
+            says,
+        )
+        for field, axis, says, scale in (
+            ("share", "share of the set's rows", "By share", alt.Scale(domain=[0, 1])),
+            ("rows", "rows in the set", "By rows", alt.Scale()),
+        )
+        if field == "rows" or len(colours) > 1
+    ]
+    note = "Self and rationalized rows are the run's own work; all others came from elsewhere."
+    head = ("round", "origin", "rows", "share")
+    table = [
+        [str(number), origin, f"{count:,}", share(count, totals[number])]
+        for (number, origin), count in sorted(rows.items())
+    ]
+    return Figure("mix", title, note, panels, head, table)
