@@ -17,10 +17,10 @@ from report.figures.base import (
     coloured,
     counted,
     data,
-    moved,
     panel,
     round_axis,
     round_bands,
+    went,
 )
 
 HALF = 0.5
@@ -54,8 +54,8 @@ def accuracy(told: Evidence) -> Figure | None:
         tooltip=["measure:N", "round:Q", *(alt.Tooltip(f"{v}:Q", format=".3f") for v in NUMBERS)],
     )
     note = (
-        f"Up is better. The bands are 95 % intervals over {first[-1].problems} problems; one try "
-        f"for pass@1, the best of {k} tries for pass@{k}, their majority for maj@{k}."
+        f"Up is better. Bands are 95 % intervals over {counted(first[-1].problems, 'problem')}; "
+        f"one try for pass@1, the best of {k} tries for pass@{k}, their majority for maj@{k}."
     )
     table = [
         [_round(m.round), names[m.name], *(_number(getattr(m, v)) for v in NUMBERS)] for m in found
@@ -72,14 +72,11 @@ def _rose(told: Evidence, first: Sequence[Measured]) -> str:
     old, new = first[0], first[-1]
     if len(first) == 1:
         return f"pass@1 of {_named(old.round)} is {old.value:.2f} so far"
-    said = (
-        f"pass@1 {moved(old.value, new.value)} from {old.value:.2f} to {new.value:.2f} in "
-        f"{counted(new.round - old.round, 'round')}"
-    )
+    said = f"pass@1 {went(old.value, new.value)} in {counted(new.round - old.round, 'round')}"
     if told.gain is None:
         return said
     gain = told.gain
-    paired = f"{gain.value:+.2f} on the same {gain.questions} questions"
+    paired = f"{gain.value:+.2f} on the same {counted(gain.questions, 'question')}"
     interval = f"95 % {gain.low:+.2f} to {gain.high:+.2f}"
     noise = "" if gain.low > 0 or gain.high < 0 else ", within its noise"
     return f"{said}{noise} ({paired}, {interval})"
@@ -118,8 +115,7 @@ def _frontier(found: Mapping[float, Sequence[Measured]], names: Mapping[float, s
         for end in (0, -1)
     )
     gained = max(found, key=lambda level: found[level][-1].value - found[level][0].value)
-    old, new = found[gained][0].value, found[gained][-1].value
-    most = f"{names[gained]} {moved(old, new)} from {old:.2f} to {new:.2f}"
+    most = f"{names[gained]} {went(found[gained][0].value, found[gained][-1].value)}"
     if last is not None and (first is None or last > first):
         began = "nothing" if first is None else names[first]
         return f"Solved at least half of the time: {began} at first, {names[last]} at last; {most}"

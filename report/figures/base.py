@@ -109,8 +109,11 @@ def share(part: float, whole: float) -> str:
     return "under 1%" if percent < 1 else "over 99%" if percent > 99 else f"{percent}%"
 
 
-def moved(first: float, last: float) -> str:
-    """`rose`, `fell` or `stayed`, at the two digits that are shown."""
-    if f"{first:.2f}" == f"{last:.2f}":
-        return "stayed"
-    return "rose" if last > first else "fell"
+def went(first: float, last: float, form: str = ".2f") -> str:
+    """`rose from 0.25 to 0.50`, `fell …`, or `stayed at 0.25`, as far as `form` shows it."""
+    old, new = format(first, form), format(last, form)
+    return (
+        f"stayed at {new}"
+        if old == new
+        else f"{'rose' if last > first else 'fell'} from {old} to {new}"
+    )

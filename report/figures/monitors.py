@@ -18,11 +18,11 @@ from report.figures.base import (
     coloured,
     counted,
     data,
-    moved,
     panel,
     round_axis,
     round_bands,
     share,
+    went,
 )
 
 Series = Mapping[str, tuple[str, str]]  # what a line is called: monitor and slice
@@ -142,19 +142,8 @@ def _lines(
 
 
 def _said(name: str, points: Sequence[Reading], alarms: Sequence[Alarm]) -> str:
-    old, new = points[0].value, points[-1].value
-    if len(points) == 1:
-        said = f"{name} is {new:.3g} so far"
-    elif f"{old:.3g}" == f"{new:.3g}":
-        said = f"{name} stayed at {new:.3g}"
-    else:
-        said = f"{name} {moved(*_ordered(old, new))} from {old:.3g} to {new:.3g}"
+    said = f"{name} {went(points[0].value, points[-1].value, '.3g')}"
     return f"{said}: {counted(len(alarms), 'alarm')} sounded" if alarms else said
-
-
-def _ordered(old: float, new: float) -> tuple[float, float]:
-    """The direction alone, however near they are."""
-    return (0.0, 1.0) if new > old else (1.0, 0.0)
 
 
 def _places(readings: Sequence[Reading]) -> dict[tuple[int, int], float]:

@@ -24,7 +24,7 @@ with fates as materialized (
     from turned
 ), best as (
     select 'top reward' as class, trajectory_id
-    from fates where score is not null order by score desc, hash(trajectory_id) limit $count
+    from fates where score > (select min(score) from fates) order by score desc, hash(trajectory_id) limit $count
 ), chosen as (
     select trajectory_id, list(class order by class) as classes
     from (select class, trajectory_id from numbered where place <= $count

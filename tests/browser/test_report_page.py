@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report in a real browser: drawn whole, filtered, linked, dark and light, and never taken over."""
+"""The report in a real browser: drawn whole, filtered, linked, dark, light, never taken over."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ return [...document.querySelectorAll(".chart")].map((place) => {
   const svg = place.querySelector("svg");
   const box = svg ? svg.getBoundingClientRect() : {width: 0, height: 0};
   const marks = [...place.querySelectorAll(".role-mark path, .role-mark text, .role-mark line")];
-  const seen = marks.filter((m) => { const b = m.getBoundingClientRect(); return b.width + b.height > 0; });
+  const seen = marks.map((m) => m.getBoundingClientRect()).filter((b) => b.width + b.height > 0);
   const axes = [...place.querySelectorAll(".role-axis-title text")].map((t) => t.textContent);
   return {id: place.id, width: box.width, height: box.height, marks: seen.length, axes: axes.length,
           right: box.right};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layout of the lineage picture: flows are conserved, nothing overlaps, it follows its input."""
+"""The layout of the lineage picture: flows are conserved, nothing overlaps, equal in, equal out."""
 
 from itertools import pairwise
 
