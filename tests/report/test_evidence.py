@@ -154,6 +154,6 @@ def test_a_class_has_at_most_ten_trajectories(of_run: Evidence) -> None:
     for row in of_run.chosen:
         for class_ in row.classes:
             counts[class_] = counts.get(class_, 0) + 1
-    assert counts == {
-        class_: CLASS_SIZE for class_ in ("right", "wrong", "rationalized", "leaked", "top reward")
-    }
+    assert counts == dict.fromkeys(
+        ("right", "wrong", "rationalized", "leaked", "top reward"), CLASS_SIZE
+    )
