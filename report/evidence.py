@@ -43,6 +43,15 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
+class Timing:
+    """Optimizer steps, policies that sampled, and the mean steps between them; s None: offline."""
+
+    steps: int
+    policies: int
+    s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Lengths:
     """Held-out answers of `tokens` to under twice as many tokens."""
 
@@ -166,6 +175,7 @@ class Evidence:
     manifest: Mapping[str, Any]
     metrics: Sequence[Measured] = ()
     gain: Gain | None = None
+    timing: Timing | None = None
     lengths: Sequence[Lengths] = ()
     flows: Sequence[Flow] = ()
     moves: Sequence[Moves] = ()
@@ -198,6 +208,7 @@ def evidence(store: Store, name: str) -> Evidence:
             config=check(json.loads(run["config"])),
             manifest=json.loads(run["manifest"]),
             metrics=metrics,
+            timing=next(iter(tx.rows(Timing, "timing_of", run=name)), None),
             lengths=tx.rows(Lengths, "answer_lengths", run=name),
             flows=tx.rows(Flow, "lineage_flows", run=name),
             moves=tx.rows(Moves, "moves_by_split", run=name),

@@ -51,6 +51,7 @@ def page(report: Report, age: str) -> str:
         hashes=[_hash(str(script)) for script in scripts],
         classes=CLASSES,
         header=header,
+        reached=reached,
         settings=settings,
         machine=machine,
         fate=fate,
@@ -96,6 +97,17 @@ def fate(chosen: Chosen) -> str:
     if chosen.kept:
         return "kept, not visited by an optimizer"
     return "not decided yet" if chosen.why == "undecided" else f"left out ({chosen.why})"
+
+
+def reached(run: Evidence) -> str:
+    """How often the policy was in fact refreshed; empty before the first update."""
+    if run.timing is None:
+        return ""
+    steps = counted(run.timing.steps, "optimizer step")
+    if run.timing.s is None:
+        return f"{steps} so far on the answers of one policy: offline"
+    policies = counted(run.timing.policies, "sampling policy", "sampling policies")
+    return f"{steps} and {policies} so far: s = {run.timing.s:.3g} was reached"
 
 
 def settings(run: Evidence) -> str:

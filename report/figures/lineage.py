@@ -27,6 +27,7 @@ MOST_ROUNDS = 12
 ROW = 26  # pixels that a label and its node take
 LABEL = 15
 UNVISITED = "not trained on"
+NODES = "#5b626c"
 HEAD = 0.08  # what the heads of the columns take of the height
 NODE = 0.016  # a node's width
 STEPS = 12  # straight pieces of a ribbon's edge
@@ -135,7 +136,7 @@ def _picture(nodes: Sequence[Node], ribbons: Sequence[Ribbon]) -> Any:
     pointed = alt.selection_point(name="pointed", fields=["set"], on="pointerover", empty=True)
     bands = (
         alt.Chart(data(list(_edges(ribbons, place))))
-        .mark_area()
+        .mark_area(interpolate="monotone")
         .encode(
             x=x,
             y=alt.Y("top:Q", axis=None, scale=y),
@@ -154,7 +155,7 @@ def _picture(nodes: Sequence[Node], ribbons: Sequence[Ribbon]) -> Any:
         }
         for node in nodes
     ]  # fmt: skip
-    bars = alt.Chart(data(boxes)).mark_rect(color="#5b626c").encode(
+    bars = alt.Chart(data(boxes)).mark_rect(color=NODES, stroke=NODES, strokeWidth=1).encode(
         x=alt.X("left:Q", axis=None), x2="right:Q", y=alt.Y("top:Q", axis=None, scale=y),
         y2="bottom:Q", tooltip=["name:N"],
     )  # fmt: skip

@@ -6,6 +6,7 @@
   const themes = read("themes");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const actions = { export: true, source: false, compiled: false, editor: false };
+  const views = new Map();
   let drawing = 0;
 
   async function draw() {
@@ -13,7 +14,14 @@
     const config = themes[dark.matches ? "dark" : "light"];
     document.documentElement.dataset.drawn = "no";
     for (const place of document.querySelectorAll(".chart")) {
-      await vegaEmbed(place, charts[place.id], { config, actions, ast: true, renderer: "svg" });
+      views.get(place)?.finalize();
+      try {
+        const options = { config, actions, ast: true, renderer: "svg" };
+        views.set(place, await vegaEmbed(place, charts[place.id], options));
+      } catch (error) {
+        place.textContent = `This picture could not be drawn (${error.message}); its numbers are below.`;
+        console.error(error);
+      }
       await new Promise((go) => setTimeout(go));
       if (turn !== drawing) return;
     }

@@ -152,6 +152,12 @@ def test_what_a_run_has_not_is_left_out(of_finished: str, of_hostile: str) -> No
     assert 'id="together"' not in of_finished
 
 
+def test_the_header_says_how_often_the_policy_was_refreshed(of_finished: str) -> None:
+    # 30 and 36 steps, round 1 sampled by the base and round 2 by the first checkpoint
+    said = "66 optimizer steps and two sampling policies so far: s = 33 was reached"
+    assert said in Parts(of_finished).words
+
+
 def test_trajectories_are_shown_by_class_with_their_fate(of_finished: str) -> None:
     cards = [a for _, a in Parts(of_finished).elements if a.get("class") == "trajectory"]
     kinds = [kind for card in cards for kind in str(card["data-kind"]).split("|")]
