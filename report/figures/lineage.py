@@ -99,30 +99,41 @@ def _made_in(number: int) -> str:
 def _graph(told: Evidence, flows: Sequence[Flow]) -> tuple[list[list[str]], list[Link]]:
     """Three columns of nodes in the order of rounds, and the links between them."""
     order = list(ORIGINS)
-    sources: dict[tuple[int, int], str] = {}
-    links: list[Link] = []
+    oldest = min(flow.round for flow in flows)
     scores = {m.round: f" · {m.value:.2f}" for m in told.measured("pass_at_1")}
+    sources: dict[tuple[int, int], str] = {}
+    rows: Counter[tuple[str, str, str]] = Counter()
     visited: Counter[tuple[str, str, str]] = Counter()
     for flow in flows:
-        made = f"round {flow.origin_round} · " if flow.origin_round else ""
-        source = f"{made}{flow.origin}"
-        sources[flow.origin_round, order.index(flow.origin)] = source
+        first = 1 if 0 < flow.origin_round < oldest else flow.origin_round
+        made = _source(first, oldest)
+        source = f"{made} · {flow.origin}" if made else flow.origin
+        sources[first, order.index(flow.origin)] = source
         held = f"set {flow.round}"
-        links.append(Link(source, held, flow.rows, flow.origin))
+        rows[source, held, flow.origin] += flow.rows
         model = f"checkpoint {flow.round}{scores.get(flow.round, '')}"
         visited[held, model, flow.origin] += flow.visited
         visited[held, UNVISITED, UNVISITED] += flow.rows - flow.visited
-    links += [Link(*ends, kind=kind, value=rows) for (*ends, kind), rows in visited.items() if rows]
-    columns = [
-        [sources[key] for key in sorted(sources)],
-        list(dict.fromkeys(link.target for link in links if link.target.startswith("set "))),
-        list(dict.fromkeys(ends[1] for ends in visited if ends[1] != UNVISITED and visited[ends])),
+    links = [
+        Link(source, target, value, kind)
+        for (source, target, kind), value in [*rows.items(), *visited.items()]
+        if value
     ]
-    return [*columns[:2], [*columns[2], *([UNVISITED] if _is_target(links) else [])]], links
+    names = list(dict.fromkeys(link.target for link in links))
+    columns = [
+        [source for _, source in sorted(sources.items())],
+        [name for name in names if name.startswith("set ")],
+        [name for name in names if name.startswith("checkpoint ")],
+    ]
+    columns[2] += [UNVISITED] if UNVISITED in names else []
+    return columns, links
 
 
-def _is_target(links: Sequence[Link]) -> bool:
-    return any(link.target == UNVISITED for link in links)
+def _source(number: int, oldest: int) -> str:
+    """Where rows were made: those of rounds before the oldest set stand together."""
+    if number >= oldest or number == 0:
+        return f"round {number}" if number else ""
+    return "round 1" if oldest == 2 else f"rounds 1 to {oldest - 1}"
 
 
 def _picture(nodes: Sequence[Node], ribbons: Sequence[Ribbon]) -> Any:

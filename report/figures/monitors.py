@@ -25,6 +25,8 @@ from report.figures.base import (
     went,
 )
 
+MOST_POINTS = 400  # refreshes of a picture
+
 Series = Mapping[str, tuple[str, str]]  # what a line is called: monitor and slice
 
 LENGTH: Series = {
@@ -101,12 +103,21 @@ def _lines(
 ) -> Figure | None:
     """Lines by refresh, up to `top` at the least; the title speaks of `leads`, else the first."""
     spots = _places(told.readings)
+    if len(spots) < 2:
+        return None
+    thinned = _thinned(spots, told.alarms)
     found = {
         label: points
         for label, (monitor, slice_) in series.items()
-        if (points := [r for r in told.readings if (r.name, r.slice) == (monitor, slice_)])
+        if (
+            points := [
+                r
+                for r in told.readings
+                if (r.name, r.slice) == (monitor, slice_) and (r.round, r.refresh) in thinned
+            ]
+        )
     }
-    if not found or len(spots) < 2:
+    if not found:
         return None
     alarms = [a for a in told.alarms if a.watch in {monitor for monitor, _ in series.values()}]
     rows = [
@@ -137,7 +148,10 @@ def _lines(
         for label, points in found.items()
         for r in points
     ]
-    notes = [note, *(f"Alarm: {alarm.message}." for alarm in alarms)]
+    few = (
+        f"{len(thinned)} of {len(spots)} refreshes are drawn." if len(thinned) < len(spots) else ""
+    )
+    notes = [note, *([few] if few else []), *(f"Alarm: {alarm.message}." for alarm in alarms)]
     return Figure(what, title, " ".join(notes), [panel(chart)], head, table, wide=False)
 
 
@@ -154,6 +168,15 @@ def _places(readings: Sequence[Reading]) -> dict[tuple[int, int], float]:
     return {
         (r.round, r.refresh): r.round - 1 + (r.refresh + 1) / (last[r.round] + 1) for r in readings
     }
+
+
+def _thinned(
+    spots: Mapping[tuple[int, int], float], alarms: Sequence[Alarm]
+) -> set[tuple[int, int]]:
+    """The refreshes that are drawn: all of them, or every nth with the last and those of alarms."""
+    order = sorted(spots)
+    kept = {*order[:: -(-len(order) // MOST_POINTS)], *order[-1:]}
+    return kept | {(alarm.round, alarm.refresh) for alarm in alarms}
 
 
 def _axis(readings: Sequence[Reading]) -> alt.X:

@@ -204,6 +204,23 @@ def test_a_long_run_shows_its_newest_rounds_and_says_so() -> None:
     assert len(figure.rows) == 40
 
 
+def test_rows_of_rounds_before_the_oldest_set_stand_together() -> None:
+    flows = [Flow(n, made, "self", 10, 10) for n in range(1, 21) for made in range(1, n + 1)]
+    rows = values(drawn(lineage.lineage(replace(TOLD, flows=flows))).panels[0].spec)
+    into = {row["from"]: row["rows"] for row in rows if row.get("to") == "set 9"}
+    assert into == {"rounds 1 to 8 · self": 80, "round 9 · self": 10}
+
+
+def test_many_refreshes_are_thinned_but_the_last_and_those_with_alarms_stay() -> None:
+    readings = [Reading(n, 0, "entropy", "all", 1 / n) for n in range(1, 2001)]
+    many = replace(TOLD, readings=readings, alarms=[replace(TOLD.alarms[0], round=777)])
+    figure = drawn(monitors.entropy(many))
+    rounds = [int(row[0]) for row in figure.rows]
+    assert 400 <= len(rounds) <= 402
+    assert {1, 777, 2000} <= set(rounds)
+    assert f"{len(rounds)} of 2000 refreshes are drawn." in figure.note
+
+
 def test_mix_shares_are_of_the_rounds_own_set() -> None:
     figure = drawn(lineage.mix(TOLD))
     assert figure.title == (

@@ -10,11 +10,14 @@ from html.parser import HTMLParser
 import hostile_history
 import pytest
 
+from configs.files import FOLDER
+from configs.load import load
 from report.evidence import CLASSES
 from report.figures import FIGURES
 from report.gathered import gather
 from report.html import page
 from report.pages import pages
+from stages.ids import mint
 from store.db import Store
 
 AGE = "(from the copy of 1 s ago)"
@@ -166,6 +169,24 @@ def test_trajectories_are_shown_by_class_with_their_fate(of_finished: str) -> No
     assert {card["data-round"] for card in cards} == {"1", "2"}
     assert "kept, trained checkpoints 1, 2" in of_finished
     assert "left out (hint_leak)" in of_finished
+
+
+def test_a_run_that_has_only_begun_has_a_page_without_figures(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    store = Store(tmp_path_factory.mktemp("begun") / "store.duckdb")
+    store.create()
+    config = load(FOLDER / "tiny" / "try.yaml").model_dump_json(by_alias=True)
+    with store.transaction() as tx:
+        tx.append(
+            "begin_run",
+            run_id=mint("r", "new"), name="new", recipe="star", config=config, identity="{}",
+            manifest="{}", forked_from=None, forked_at_round=None,
+        )  # fmt: skip
+    parts = Parts(written(store, "new"))
+    assert not [t for t, _ in parts.elements if t in ("figure", "article", "form")]
+    assert parts.json("charts") == {}
+    assert "Nothing is trained yet." in parts.words
 
 
 def test_runs_are_beside_each_other_with_what_differs(hostile: Store) -> None:
