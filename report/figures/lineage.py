@@ -192,13 +192,19 @@ def _left(node: Node) -> float:
 
 def _names(boxes: Sequence[Mapping[str, Any]], last: bool, dx: int = 4) -> Any:
     """Labels beside their nodes: to the right, in the last column to the left."""
-    mark = {"align": "right", "dx": -dx} if last else {"align": "left", "dx": dx}
-    field = "left:Q" if last else "right:Q"
-    weight = "normal" if dx else "bold"
-    text = {"baseline": "middle", "fontSize": 11, "fontWeight": weight, **mark}
-    return alt.Chart(data(boxes)).mark_text(**text).encode(
-        x=alt.X(field, axis=None), y=alt.Y("middle:Q", axis=None), text="name:N"
-    )  # fmt: skip
+    mark = alt.MarkDef(
+        "text",
+        align="right" if last else "left",
+        dx=-dx if last else dx,
+        baseline="middle",
+        fontSize=11,
+        fontWeight="normal" if dx else "bold",
+    )
+    return alt.Chart(data(boxes), mark=mark).encode(
+        x=alt.X("left:Q" if last else "right:Q", axis=None),
+        y=alt.Y("middle:Q", axis=None),
+        text="name:N",
+    )
 
 
 def _edges(ribbons: Sequence[Ribbon], place: Mapping[str, Node]) -> Any:
