@@ -62,8 +62,8 @@ star-smollm2: $(READY) $(SMOLLM2) ## STaR with a real model: make star-smollm2 I
 
 status: $(READY) ## Runs, where they stand and what to do next
 	$(STARLOOP) status
-report: $(READY) ## Round table of the newest run, also as runs/report.md
-	$(STARLOOP) report $(RUN) --markdown runs/report.md
+report: $(READY) ## The newest run's tables, and with figures as runs/report.html
+	$(STARLOOP) report $(RUN) --out runs/report.html
 samples: $(READY) ## Twenty trajectories with their fate
 	$(STARLOOP) samples $(RUN)
 sql: export QUERY = $(Q)
@@ -90,6 +90,8 @@ bench-first-light: $(READY) ## Figures of the first recipe
 	$(BIN)/python -m benchmarks.first_light
 bench-store: $(READY) ## Figures of the store at 1 M and 10 M trajectories
 	$(BIN)/python -m benchmarks.store
+bench-report: $(READY) ## Figures of the report at 1 M trajectories
+	$(BIN)/python -m benchmarks.report
 bench-real-models: $(READY) ## Figures of real models
 	$(BIN)/python -m benchmarks.real_models
 bench-dpo: $(READY) ## Figures of iterative DPO
@@ -97,4 +99,4 @@ bench-dpo: $(READY) ## Figures of iterative DPO
 bench-grpo: $(READY) ## Figures of policy gradients
 	$(BIN)/python -m benchmarks.grpo
 
-.PHONY: help setup vllm star rejection dpo grpo grpo-controls dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-real-models bench-dpo bench-grpo
+.PHONY: help setup vllm star rejection dpo grpo grpo-controls dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-report bench-real-models bench-dpo bench-grpo

@@ -40,8 +40,12 @@ def write_history(
     words: int,
     tokens: int,
     say: Callable[[str], None] = print,
+    config: str = "{}",
 ) -> None:
-    """Write `runs` runs of `rounds` rounds of `size` trajectories into a new store at `path`."""
+    """Write `runs` runs of `rounds` rounds of `size` trajectories into a new store at `path`.
+
+    All of them have the same `config`, as JSON.
+    """
     Store(path).create()
     vocabulary = _vocabulary()
     problems = max(100, size // 10) | 1  # odd: a problem is answered in every way
@@ -54,8 +58,9 @@ def write_history(
         _set(connection, base=model_of(0, 0), size=size)
         for run in range(runs):
             connection.execute(
-                "insert into run values ($id, $name, 'star', '{}', '{}', '{}', null, null, now())",
-                {"id": mint("r", run), "name": f"run-{run}"},
+                "insert into run values "
+                "($id, $name, 'star', $config, '{}', '{}', null, null, now())",
+                {"id": mint("r", run), "name": f"run-{run}", "config": config},
             )
             for round_ in range(1, rounds + 1):
                 _round(connection, run, round_, rounds, size)

@@ -109,6 +109,8 @@ from (
     select case when share < 7 then 'verify' when share < 9 then 'rationalize' else 'evaluate' end,
            'verdict', verdict_id from made
     union all
+    select distinct 'evaluate', 'problem', problem_id from made where share = 9
+    union all
     select 'mix', 'training_set', getvariable('held')
     union all
     select 'update', 'training_update', getvariable('update')

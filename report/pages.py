@@ -65,6 +65,8 @@ def pages(store: Store, names: Sequence[str]) -> list[Section]:
     return sections
 
 
+Strata = Mapping[float, Mapping[Any, float]]  # pass@1 of each question, by difficulty
+
 CONTROL = (
     "A control arm: training saw another reward than the verifier's, which measures. What it gains "
     "is no effect of right answers being rewarded."
@@ -136,7 +138,8 @@ def _resets(store: Store, name: str) -> list[Section]:
 def _gains(store: Store, name: str, lines: Sequence[RoundLine]) -> list[list[str]]:
     """Each round against round 0 of the same run."""
     rounds = [line.summary["round"] for line in lines if line.summary["round"] > 0]
-    return [_difference(store, (name, 0), (name, number)) for number in rounds]
+    values = held_out(store, name)
+    return [_difference(number, values.get(0, {}), values.get(number, {})) for number in rounds]
 
 
 def _diagnosis(store: Store, name: str, config: Any, lines: Sequence[RoundLine]) -> list[Section]:
@@ -155,15 +158,16 @@ def _against(
 ) -> list[list[str]]:
     """Each round that both runs have, the other's minus the first's."""
     rounds = [{line.summary["round"] for line in lines[name]} for name in (first, other)]
+    values = [held_out(store, name) for name in (first, other)]
     return [
-        _difference(store, (first, number), (other, number))
+        _difference(number, *(each.get(number, {}) for each in values))
         for number in sorted(rounds[0] & rounds[1])
     ]
 
 
-def _difference(store: Store, one: tuple[str, int], other: tuple[str, int]) -> list[str]:
-    found = paired(store, one, other)
-    label = "base" if other[1] == 0 else str(other[1])
+def _difference(number: int, one: Strata, other: Strata) -> list[str]:
+    found = difference(one, other)
+    label = "base" if number == 0 else str(number)
     if found is None:
         return [label, "–", "–", "0"]
     value, low, high, questions = found
@@ -174,18 +178,26 @@ def paired(
     store: Store, one: tuple[str, int], other: tuple[str, int]
 ) -> tuple[float, float, float, int] | None:
     """Paired difference of pass@1 between two (run, round): value, low, high, questions."""
-    strata: list[dict[float, dict[Any, float]]] = []
+    values = {run: held_out(store, run) for run in (one[0], other[0])}
+    return difference(*(values[run].get(number, {}) for run, number in (one, other)))
+
+
+def held_out(store: Store, run: str) -> Mapping[int, Strata]:
+    """Pass@1 of each held-out question of a run, by round."""
+    rounds: dict[int, dict[float, dict[Any, float]]] = {}
     with store.reader() as connection:
-        for run, number in (one, other):
-            by_difficulty: dict[float, dict[Any, float]] = {}
-            for row in read(connection, "eval_values", run=run, round=number):
-                stratum = by_difficulty.setdefault(row["difficulty"] or 0.0, {})
-                stratum[row["problem_id"]] = row["value"]
-            strata.append(by_difficulty)
-    shared = sorted(strata[0].keys() & strata[1].keys())
+        for row in read(connection, "eval_values", run=run):
+            strata = rounds.setdefault(row["round"], {})
+            strata.setdefault(row["difficulty"] or 0.0, {})[row["problem_id"]] = row["value"]
+    return rounds
+
+
+def difference(one: Strata, other: Strata) -> tuple[float, float, float, int] | None:
+    """The second less the first on their common questions: value, low, high, questions."""
+    shared = sorted(one.keys() & other.keys())
     if not shared:
         return None
-    found = paired_difference([strata[0][d] for d in shared], [strata[1][d] for d in shared])
+    found = paired_difference([one[d] for d in shared], [other[d] for d in shared])
     return None if found is None else (found.value, found.low, found.high, found.n)
 
 

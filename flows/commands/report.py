@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`starloop report`: the round table of runs, and how two runs differ."""
+"""`starloop report`: runs as tables, as one HTML page, or as Markdown with pictures."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,20 +19,39 @@ def report(
         list[str] | None,
         typer.Argument(help="Runs; the newest if left out; two are compared.", show_default=False),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the report with its figures as one HTML file."),
+    ] = None,
     markdown: Annotated[
-        Path | None, typer.Option("--markdown", help="Write the report to this file too.")
+        Path | None,
+        typer.Option("--markdown", help="Write it as Markdown, pictures in a folder beside it."),
     ] = None,
     store: StoreOption = None,
 ) -> None:
     """Show the round table of one or more runs; two or more are compared with the first."""
-    from report.pages import as_markdown, as_text, pages
+    from report.pages import as_text, pages
     from store.db import Store
 
     place = Store(store_path(store))
     found = pages(place, runs or [])
+    age = age_line(place.copy)
     typer.echo(as_text(found))
-    typer.echo(age_line(place.copy))
+    typer.echo(age)
+    if out is None and markdown is None:
+        return
+    from report.gathered import gather
+
+    whole = gather(place, runs or [], found)
+    if out is not None:
+        from report.html import page
+
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page(whole, age), encoding="utf-8")
+        typer.echo(f"written to {out}")
     if markdown is not None:
+        from report.pictures import write_markdown
+
         markdown.parent.mkdir(parents=True, exist_ok=True)
-        markdown.write_text(as_markdown(found))
-        typer.echo(f"written to {markdown}")
+        folder = write_markdown(whole, markdown)
+        typer.echo(f"written to {markdown}, pictures in {folder}")

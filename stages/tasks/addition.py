@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -35,6 +35,8 @@ LONG_EXAMPLES = 10
 
 class Config(Settings):
     """Lengths 1 to `digits`; `train` problems in all, as even over the lengths as they last."""
+
+    unit: ClassVar[str] = "digits"  # what difficulty counts
 
     type: Literal["addition"]
     digits: int = Field(5, ge=1, le=len(PLACES))

@@ -130,8 +130,8 @@ def policy_of(label: str) -> str | None:
     return next((model for start, model in POLICY.items() if label.startswith(start)), None)
 
 
-def write(tx: Transaction) -> None:
-    """Store the history."""
+def write(tx: Transaction, config: str = "{}") -> None:
+    """Store the history of runs that have this config."""
     tx.insert(rows.Model, [
         rows.Model(named(f"M{n}"), "update" if n else "outside", "Tiny", 1, None, f"models/{n}")
         for n in range(4)
@@ -156,7 +156,7 @@ def write(tx: Transaction) -> None:
     for run in ("one", "two"):
         tx.append(
             "begin_run",
-            run_id=mint("r", run), name=run, recipe="star", config="{}", identity="{}",
+            run_id=mint("r", run), name=run, recipe="star", config=config, identity="{}",
             manifest="{}", forked_from=None, forked_at_round=None,
         )  # fmt: skip
     for (run, number), steps in STEPS.items():
