@@ -19,6 +19,7 @@ from flows.commands.import_ import import_
 from flows.commands.init import init
 from flows.commands.lineage import lineage
 from flows.commands.preflight import preflight
+from flows.commands.publish import publish
 from flows.commands.report import report
 from flows.commands.run import run
 from flows.commands.samples import samples
@@ -39,7 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    *(run, status, report, samples, sql, snapshot, import_, export, verify),
+    *(run, status, report, samples, sql, snapshot, import_, export, publish, verify),
     *(preflight, doctor, gc, init, schedule, deploy, describe),
 )
 for command in COMMANDS:
