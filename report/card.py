@@ -99,10 +99,10 @@ def _figures(store: Store, connection: Any, subject: Subject, lines: Sequence[Ro
         return f"## Figures\n\nRound {subject.round} was not measured."
     on = found[0]
     sampling = subject.config.evaluate.sampling
-    made_up = "" if subject.config.sampler.type != "scripted" else MADE_UP
+    made_up = "" if subject.config.sampler.holds_weights else MADE_UP
     text = (
-        f"{made_up}{on['problems']:,} problems of the {on['split']} split of `{on['task']}`, {on['n']} "
-        f"answers each at temperature {sampling.temperature:g}, judged by "
+        f"{made_up}{on['problems']:,} problems of the {on['split']} split of `{on['task']}`, "
+        f"{on['n']} answers each at temperature {sampling.temperature:g}, judged by "
         f"{verifier_said(subject.config.verifier)}. Intervals are 95 % over problems: they say how "
         "far other problems of the same kind would move the figure, not other training runs."
     )
