@@ -13,6 +13,7 @@ from typing import Any
 from configs.schema import Config
 from flows.models import checkpoint_at, named_model
 from flows.screen import Screen
+from flows.tracking import Tracking
 from stages.errors import ConfigError
 from stages.ids import Id
 from stages.policies.checkpoint import (
@@ -57,6 +58,7 @@ class Run:
         self.rewarded: VerifierPart = (
             Rewarded(self.verifier, config.reward.build()) if config.reward else self.verifier
         )
+        self.tracking = Tracking(name, run_id, config, store, screen)
         self._engine: tuple[Id, Engine] | None = None
 
     @cached_property
