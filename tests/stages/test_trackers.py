@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trackers: each file is named by the config, and one that is not installed is said before a run."""
+"""Trackers: each file has its name in the config, and one that is not installed is told of."""
 
 from importlib import import_module
 from importlib.machinery import ModuleSpec
