@@ -16,9 +16,7 @@ from stages.rows import SELF_MADE, Model
 from store.db import Store
 from store.transaction import read
 
-MADE_UP = (
-    "These are the figures of a made-up student (`sampler.type: scripted`), not of these weights. "
-)
+MADE_UP = "These are the figures of a made-up student (`sampler.type: {}`), not of these weights. "
 MADE_WITH = ("starloop", "torch", "transformers", "trl")
 
 
@@ -99,7 +97,8 @@ def _figures(store: Store, connection: Any, subject: Subject, lines: Sequence[Ro
         return f"## Figures\n\nRound {subject.round} was not measured."
     on = found[0]
     sampling = subject.config.evaluate.sampling
-    made_up = "" if subject.config.sampler.holds_weights else MADE_UP
+    sampler = subject.config.sampler
+    made_up = "" if sampler.holds_weights else MADE_UP.format(sampler.type)
     text = (
         f"{made_up}{on['problems']:,} problems of the {on['split']} split of `{on['task']}`, "
         f"{on['n']} answers each at temperature {sampling.temperature:g}, judged by "
