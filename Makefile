@@ -86,6 +86,10 @@ check: $(READY) ## Lint, format, types
 	$(BIN)/mypy
 docs: $(READY) ## docs/sql.md anew from the schema's comments
 	$(BIN)/python -m docs.sql
+docs-site: $(READY) ## docs/ as a site in site/; a broken link fails
+	$(BIN)/zensical build --strict --clean
+notebook: $(READY) ## A notebook over the store: runs, curves, lineage, SQL
+	$(BIN)/marimo edit docs/notebook.py
 bench-first-light: $(READY) ## Figures of the first recipe
 	$(BIN)/python -m benchmarks.first_light
 bench-store: $(READY) ## Figures of the store at 1 M and 10 M trajectories
@@ -99,4 +103,4 @@ bench-dpo: $(READY) ## Figures of iterative DPO
 bench-grpo: $(READY) ## Figures of policy gradients
 	$(BIN)/python -m benchmarks.grpo
 
-.PHONY: help setup vllm star rejection dpo grpo grpo-controls dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs bench-first-light bench-store bench-report bench-real-models bench-dpo bench-grpo
+.PHONY: help setup vllm star rejection dpo grpo grpo-controls dpo-schedule try smollm2 star-smollm2 status report samples sql lineage test test-slow test-vllm test-all check docs docs-site notebook bench-first-light bench-store bench-report bench-real-models bench-dpo bench-grpo

@@ -24,6 +24,7 @@ from stages.rows import PromptSet
 from stages.samplers import SamplerConfig
 from stages.settings import Settings, later, operational
 from stages.tasks import Task, TaskConfig
+from stages.trackers import TrackerName
 from stages.verifiers import VerifierConfig
 
 
@@ -90,7 +91,7 @@ class Config(Settings):
     `keep` says whose checkpoints stay on disk: all, best (held-out pass@1), or last(n).
     `evaluation_sets` are tasks whose held-out problems are never trained on either. Given
     `alarms` take the place of those built in. `reward` is a control arm: what training sees in
-    place of the verifier's score.
+    place of the verifier's score. `tracking` names a tracker that shows the run too.
     """
 
     recipe: Literal["star", "rejection", "dpo", "grpo"]
@@ -115,6 +116,7 @@ class Config(Settings):
     monitors: MonitorsConfig = later(MonitorsConfig())
     alarms: Annotated[tuple[AlarmConfig, ...], Field(strict=False)] = operational(DEFAULTS)
     notify: NotifyConfig = operational(NotifyConfig())
+    tracking: TrackerName | None = operational(None)
 
     @field_validator("verifier", mode="before")
     @classmethod

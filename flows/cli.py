@@ -20,6 +20,7 @@ from flows.commands.import_ import import_
 from flows.commands.init import init
 from flows.commands.lineage import ancestors, lineage
 from flows.commands.preflight import preflight
+from flows.commands.publish import publish
 from flows.commands.report import report
 from flows.commands.run import run
 from flows.commands.samples import samples
@@ -46,7 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    *(run, watch, status, report, samples, diff, sql, snapshot, import_, export, verify),
+    *(run, watch, status, report, samples, diff, sql, snapshot, import_, export, publish, verify),
     *(preflight, doctor, gc, init, schedule, deploy, describe),
 )
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from configs.schema import Config
-from flows.models import named_model
+from flows.models import checkpoint_at, named_model
 from flows.screen import Screen
-from stages.errors import ConfigError, StoreError
+from flows.tracking import Tracking
+from stages.errors import ConfigError
 from stages.ids import Id
 from stages.policies.checkpoint import (
     context_length,
     is_complete,
     load_tokenizer,
-    model_id_of,
 )
 from stages.rewards import Rewarded
 from stages.rows import Model, Problem, PromptSet
@@ -58,6 +58,7 @@ class Run:
         self.rewarded: VerifierPart = (
             Rewarded(self.verifier, config.reward.build()) if config.reward else self.verifier
         )
+        self.tracking = Tracking(name, run_id, config, store, screen)
         self._engine: tuple[Id, Engine] | None = None
 
     @cached_property
@@ -109,26 +110,7 @@ class Run:
         with self.store.transaction() as tx:
             (model,) = tx.rows(Model, "model_by_id", model_id=model_id)
             freed = tx.ask("freed_last", model=str(model_id))
-        folder = self.store.folder / model.path
-        if freed and not folder.exists():
-            raise StoreError(
-                f"checkpoint {folder} was freed at {freed[0]['happened_at']:%Y-%m-%d %H:%M} by "
-                "`keep`: put it back, or fork from a round whose checkpoint is still there"
-            )
-        if model.origin == "update" and not is_complete(folder):
-            raise StoreError(
-                f"checkpoint {folder} is missing or torn, and this run needs it: put it back, "
-                "or start a run under another --name"
-            )
-        if model.origin == "outside" and not folder.is_dir():
-            folder = self.base_folder
-        found = model_id_of(folder) if (folder / "config.json").is_file() else "no model"
-        if found != model_id:
-            raise StoreError(
-                f"checkpoint {folder} holds {found}, and this run needs model {model_id}: its "
-                "files were changed or replaced; put them back, or start a run under another --name"
-            )
-        return folder
+        return checkpoint_at(self.store, model, freed, lambda: self.base_folder)
 
     def named(self, name: str, base: Id, start: Id) -> Id:
         """The model that `base`, `round_start` or `model:…` names."""

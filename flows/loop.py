@@ -28,6 +28,7 @@ from stages.ids import Id
 from stages.policies.checkpoint import model_id_of
 from stages.settings import canonical, identity
 from stages.tasks import TaskConfig
+from stages.trackers import check_tracker
 from store.db import Store
 from store.manifest import manifest
 from store.transaction import Transaction
@@ -44,6 +45,7 @@ def run_rounds(
     """Begin or go on with a run until `config.rounds` rounds are done, or `until` that one is."""
     config.policy.build().check()
     config.update.updater.check()
+    check_tracker(config.tracking)
     with run_lock(store.folder / name, name):
         sweep(store)
         store.create()
@@ -80,6 +82,7 @@ def _go_on(
         _work(run, _base(run), done, target, table)
     finally:
         run.close()
+        run.tracking.close()
 
 
 def _task_of(store: Store, name: str) -> TaskConfig:
@@ -121,6 +124,7 @@ def _rounds(
 
     number = 0 if done is None else done
     try:
+        run.tracking.catch_up(rounds=True)
         heed(run)
         for number in range(0 if done is None else done + 1, target + 1):
             if number == 1:
@@ -131,6 +135,7 @@ def _rounds(
             retain(run)
             run.store.snapshot()
             table.show()
+            run.tracking.catch_up(rounds=True)
             if paged:
                 show_round(run, number)
             heed(run)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that a config names: by its id in the store, or by a folder."""
+"""A model that a config names: by its id in the store, or by a folder; and where one lies."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from stages.errors import ConfigError
+from stages.errors import ConfigError, StoreError
 from stages.ids import Id
-from stages.policies.checkpoint import model_id_of, model_row, tokenizer_hash
+from stages.policies.checkpoint import is_complete, model_id_of, model_row, tokenizer_hash
 from stages.rows import Model
 from store.db import Store
 
@@ -27,6 +29,39 @@ def named_model(store: Store, name: str) -> Id:
         )
     model: Id = rows[0]["model_id"]
     return model
+
+
+def checkpoint_at(
+    store: Store,
+    model: Model,
+    freed: Sequence[Mapping[str, Any]],
+    outside: Callable[[], Path],
+) -> Path:
+    """The folder of a model of the store; StoreError where it does not hold that model.
+
+    `freed` says when `keep` freed it; `outside` gives the folder of a model from elsewhere that is
+    not where it was.
+    """
+    folder = store.folder / model.path
+    if freed and not folder.exists():
+        raise StoreError(
+            f"checkpoint {folder} was freed at {freed[0]['happened_at']:%Y-%m-%d %H:%M} by "
+            "`keep`: put it back, or fork from a round whose checkpoint is still there"
+        )
+    if model.origin == "update" and not is_complete(folder):
+        raise StoreError(
+            f"checkpoint {folder} is missing or torn, and this run needs it: put it back, "
+            "or start a run under another --name"
+        )
+    if model.origin == "outside" and not folder.is_dir():
+        folder = outside()
+    found = model_id_of(folder) if (folder / "config.json").is_file() else "no model"
+    if found != model.model_id:
+        raise StoreError(
+            f"checkpoint {folder} holds {found}, and this run needs model {model.model_id}: its "
+            "files were changed or replaced; put them back, or start a run under another --name"
+        )
+    return folder
 
 
 def check_same_kind(store: Store, model: Id, folder: Path, other: Path, field: str) -> None:

@@ -204,22 +204,22 @@ def test_no_python_outside_the_store_holds_sql() -> None:
 README = ROOT / "README.md"
 MAKEFILE = ROOT / "Makefile"
 METHODS = ROOT / "docs" / "methods.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE.read_text(), re.M))
 
 
-@pytest.mark.parametrize("page", [README, *sorted((ROOT / "docs").glob("*.md"))], ids=where)
+@pytest.mark.parametrize("page", PAGES, ids=where)
 def test_every_make_target_that_a_page_names_is_there(page: Path) -> None:
     named = re.findall(r"(?:^|`)make ([a-z][a-z0-9-]*)", page.read_text(), re.M)
     assert set(named) - make_targets() == set()
 
 
 def test_the_readme_names_make_targets() -> None:
-    assert {"try", "star", "test", "check"} <= set(
-        re.findall(r"make ([a-z][a-z0-9-]*)", README.read_text())
-    )
+    named = re.findall(r"make ([a-z][a-z0-9-]*)", README.read_text())
+    assert {"try", "star", "help"} <= set(named)
 
 
 def test_make_help_lists_every_target() -> None:
@@ -232,17 +232,32 @@ def test_make_help_lists_every_target() -> None:
 @pytest.mark.parametrize(
     "command", [c.callback.__name__ for c in app.registered_commands if c.callback]
 )
-def test_every_subcommand_is_in_the_readme_and_has_its_file(command: str) -> None:
+def test_every_subcommand_is_on_a_page_and_has_its_file(command: str) -> None:
     # `import` is a word of Python's: its function and file are named `import_`
-    assert re.search(rf"\b(?:starloop|make) {command.rstrip('_')}\b", README.read_text())
+    text = "\n".join(page.read_text() for page in PAGES)
+    assert re.search(rf"\b(?:starloop|make) {command.rstrip('_')}\b", text)
     assert (ROOT / "flows" / "commands" / f"{command}.py").exists()
 
 
-def test_every_file_that_the_readme_names_is_there() -> None:
+def test_every_file_that_a_page_names_is_there() -> None:
     folders = "|".join([*HOUSE, "docs", "benchmarks", "tests"])
-    named = re.findall(rf"`((?:{folders})/[\w./-]+\w)`", README.read_text())
-    assert named
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    text = "\n".join(page.read_text() for page in PAGES)
+    named = set(re.findall(rf"`((?:{folders})/[\w./-]+\w)`", text))
+    assert len(named) > 10
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_a_page_of_the_readme_is_there() -> None:
+    linked = re.findall(r"\]\((docs/[\w./-]+)\)", README.read_text())
+    assert len(linked) > 10
+    assert [name for name in linked if not (ROOT / name).exists()] == []
+    assert len(README.read_text().splitlines()) <= 80
+
+
+def test_the_errors_page_has_every_error_with_its_exit_code() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", (ROOT / "docs/errors.md").read_text(), re.M)
+    drawn = re.findall(r"[├└]── (\w+) .*exit (\d+)$", errors.__doc__ or "", re.M)
+    assert rows == drawn
 
 
 def test_every_error_is_drawn_in_the_tree_with_its_exit_code() -> None:

@@ -60,6 +60,7 @@ def watch(r: Round, *before: Done) -> Done:
 
     done = once(r, "watch", key, make)
     sound(r)
+    r.run.tracking.catch_up(rounds=False)
     return done
 
 
