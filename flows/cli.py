@@ -4,6 +4,7 @@
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 held by a gate, 4 locked, 130 interrupted.
 """
 
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -28,7 +29,7 @@ from flows.commands.sql import sql
 from flows.commands.status import status
 from flows.commands.verify import verify
 from report.text import visible
-from stages.errors import LoopError
+from stages.errors import LoopError, ServerGoneError
 
 app = typer.Typer(
     name="starloop",
@@ -63,6 +64,9 @@ def main() -> None:
         app()
     except LoopError as error:
         _show(debug, str(error))
+        if isinstance(error, ServerGoneError):
+            sys.stdout.flush()
+            os._exit(error.exit_code)
         sys.exit(error.exit_code)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""

@@ -3,10 +3,12 @@
 
 import difflib
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
 
+from prefect._vendor.croniter import CroniterBadDateError, croniter
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.schedules import Schedule
 from prefect.types.entrypoint import EntrypointType
@@ -118,6 +120,11 @@ def check(plan: Plan) -> None:
         )
     try:
         Schedule(cron=plan.cron)
+        croniter(plan.cron, datetime.now(UTC)).get_next()
+    except CroniterBadDateError as error:
+        raise ConfigError(
+            f"--cron: {plan.cron!r} names a day that never comes: no firing would ever be"
+        ) from error
     except ValueError as error:
         raise ConfigError(
             f"--cron: {plan.cron!r} is no cron line: write minute, hour, day, month and weekday, "
