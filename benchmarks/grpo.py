@@ -3,7 +3,7 @@
 
     python -m benchmarks.grpo [learning arms throughput]
 
-`learning` runs `configs/grpo.yaml`; `arms` adds GRPO, dynamic sampling and none, RLOO, REINFORCE,
+`learning` runs `configs/grpo.yaml`; `arms` adds GRPO, dynamic sampling and none, RLOO,
 rejection sampling and the control arms, which reward something else, in the same store;
 `throughput` sets the updater beside TRL's own trainer on the same rollouts. Results go to
 `benchmarks/results/grpo.json`.
@@ -42,7 +42,6 @@ ARMS: dict[str, list[str]] = {
     "grpo": ["mix.groups.equal=keep", "update.updater.loss=grpo",
              "update.updater.epsilon_high=0.2"],
     "rloo": ["mix.groups={baseline: leave_one_out, scale: none, equal: keep}", PLAIN],
-    "reinforce": ["mix.groups={baseline: running_mean, scale: none, equal: keep}", PLAIN],
     "rejection": ["recipe=rejection", f"update.updater={SFT}", "mix.groups={}"],
 }  # fmt: skip
 CONTROLS = {

@@ -4,6 +4,7 @@
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 held by a gate, 4 locked, 130 interrupted.
 """
 
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -32,7 +33,7 @@ from flows.commands.verify import verify
 from flows.commands.watch import watch
 from flows.terminal import settle_output
 from report.text import visible
-from stages.errors import LoopError
+from stages.errors import LoopError, ServerGoneError
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 failed, 2 usage or config, 3 held by a gate, 4 locked, 130 interrupted."
@@ -92,6 +93,9 @@ def main() -> None:
         app()
     except LoopError as error:
         _show(debug, str(error))
+        if isinstance(error, ServerGoneError):
+            sys.stdout.flush()
+            os._exit(error.exit_code)
         sys.exit(error.exit_code)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""

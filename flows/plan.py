@@ -3,6 +3,8 @@
 
 import difflib
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
@@ -118,14 +120,29 @@ def check(plan: Plan) -> None:
         )
     try:
         Schedule(cron=plan.cron)
+        never = _never_fires(plan.cron)
     except ValueError as error:
         raise ConfigError(
             f"--cron: {plan.cron!r} is no cron line: write minute, hour, day, month and weekday, "
             "quoted: '0 2 * * *' is every night at two"
         ) from error
+    if never:
+        raise ConfigError(
+            f"--cron: {plan.cron!r} names a day that never comes: no firing would ever be"
+        )
     done = plan.done
     if plan.until is not None and plan.until <= done:
         raise ConfigError(
             f"--until: {plan.until} is not above {done}, the rounds that run {plan.name} has done: "
             "give a higher one, or leave it out"
         )
+
+
+def _never_fires(cron: str) -> bool:
+    """Whether a cron line has no next date, as 30 February."""
+    reading: Any = import_module("prefect._vendor.croniter")
+    try:
+        reading.croniter(cron, datetime.now(UTC)).get_next()
+    except reading.CroniterBadDateError:
+        return True
+    return False

@@ -12,7 +12,7 @@ from flows.dpo import dpo
 from flows.grpo import grpo
 from flows.rejection import rejection
 from flows.star import star
-from stages.errors import LoopError
+from stages.errors import ServerGoneError
 
 RECIPES: dict[str, Callable[[Round], None]] = {
     "star": star,
@@ -56,8 +56,8 @@ def run_round(r: Round) -> None:
     try:
         named(work)(r)
     except httpx.TransportError as error:
-        raise LoopError(GONE.format(error)) from error
+        raise ServerGoneError(GONE.format(error)) from error
     except RuntimeError as error:
         if "Failed to reach API" not in str(error):
             raise
-        raise LoopError(GONE.format(error)) from error
+        raise ServerGoneError(GONE.format(error)) from error

@@ -162,4 +162,5 @@ def _counted(row: dict[str, Any]) -> str:
 
 def _model_name(row: dict[str, Any]) -> str:
     where = f"{row['run']}@{row['round']}" if row["run"] else row["path"]
+    where += f" refresh {row['refresh']}" if row["refresh"] else ""
     return f"{where} {str(row['model_id'])[:8]}"

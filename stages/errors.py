@@ -60,6 +60,10 @@ class SlotConflict(StoreError):
         self.trajectory_id = trajectory_id
 
 
+class ServerGoneError(LoopError):
+    """Prefect's server cannot be reached, and its client would wait for it at the end."""
+
+
 class HeldError(LoopError):
     """A gate stopped the run; it goes on when the cause is mended."""
 

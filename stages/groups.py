@@ -57,7 +57,7 @@ class GroupsConfig(Settings):
         if self.tries > 1 and (self.wanted is None or self.equal == "keep"):
             raise ValueError(
                 f"tries is {self.tries}: further problems are tried while fewer groups than wanted "
-                "have different rewards, give wanted and equal: drop"
+                "have different rewards, give wanted and equal: drop, or tries: 1"
             )
         return self
 

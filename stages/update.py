@@ -13,6 +13,7 @@ from stages import ids
 from stages.errors import UpdaterError
 from stages.ids import Id
 from stages.policies.checkpoint import model_id_of, publish
+from stages.policies.weights import no_number
 from stages.rows import (
     ModelParent,
     Prompt,
@@ -130,6 +131,11 @@ def update(
         raise UpdaterError(
             f"{updater.name} did {trained.steps_done} of {plan.steps} steps: run again to go on "
             "from its last complete checkpoint"
+        )
+    if (name := no_number(plan.draft)) is not None:
+        raise UpdaterError(
+            f"{updater.name} came to weights that are no numbers ({name}): nothing was stored; "
+            "start another --name with a lower update.updater.learning_rate, or mend the rewards"
         )
     return publish(plan.draft, models), trained
 

@@ -13,6 +13,7 @@ and summed log-probabilities (nats) as `reference_…_logprob`.
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -32,7 +33,15 @@ from stages.updaters.base import (
     accelerator,
     check_any,
 )
-from stages.updaters.command_files import Format, Metrics, fault, take, visits, write_rows
+from stages.updaters.command_files import (
+    Format,
+    Metrics,
+    fault,
+    stamps,
+    take,
+    visits,
+    write_rows,
+)
 from stages.updaters.command_process import missing, run, said
 from stages.updaters.training import last_loss
 
@@ -135,8 +144,12 @@ class Command:
             NAMED.sub(lambda found: str(places[found[1]]), argument) for argument in config.command
         ]
         metrics = Metrics(out, plan.steps, progress)
+        given = [folder for folder in (plan.init, plan.reference) if folder is not None]
+        before = [stamps(folder) for folder in given]
         run(arguments, log, config.timeout_s, metrics.read)
         metrics.read(ended=True)
+        for folder, stamped in zip(given, before, strict=True):
+            _refuse_changed(folder, stamped)
         wrong = fault(out, plan.init)
         if wrong is not None:
             found = ", ".join(sorted(path.name for path in out.iterdir())) or "nothing"
@@ -147,3 +160,15 @@ class Command:
         take(out, plan.draft)
         copy_tokenizer(plan.init, plan.draft)
         return Trained(plan.steps, counted, last_loss(metrics.series), metrics.series)
+
+
+def _refuse_changed(folder: Path, before: Mapping[str, tuple[int, int]]) -> None:
+    """UpdaterError where the command wrote into a checkpoint that it was given to read."""
+    now = stamps(folder)
+    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    if changed:
+        raise UpdaterError(
+            f"update.updater.command: it changed {changed[0]} in {folder}, which it may only read: "
+            "let it write to {out}, and put that checkpoint back as it was (a base that starloop "
+            "trains is made anew where its folder is deleted)"
+        )

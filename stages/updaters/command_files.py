@@ -7,14 +7,14 @@ else that lies there.
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from stages.errors import UpdaterError
 from stages.ids import Id
 from stages.policies.checkpoint import lacking, weight_files
+from stages.policies.weights import tensors, unlike
 from stages.updaters.base import Item, Progress, Rows
 
 Format = Literal["parquet", "jsonl", "datasets"]
@@ -28,7 +28,7 @@ def write_rows(items: Sequence[Item], kind: Rows, format_: Format, folder: Path)
     rows = [_row(item, kind) for item in items]
     path = folder / ("data" if format_ == "datasets" else f"data.{format_}")
     if format_ == "jsonl":
-        path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     elif format_ == "parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -140,41 +140,35 @@ def fault(made: Path, start: Path) -> str | None:
 
 
 def _weights_fault(made: Path, start: Path) -> str | None:
-    import torch
     from safetensors import SafetensorError
 
-    with ExitStack() as files:
-        before = _tensors(start, files)
-        try:
-            after = _tensors(made, files)
-        except SafetensorError as error:
-            return f"has torn weights ({error}): save them whole, once, from one process"
-        shared = [name for name in after if name in before]
-        if not shared:
-            return (
-                f"has none of the start's weights by name (it has {min(after, default='none')}): "
-                "save the trained model itself with save_pretrained"
-            )
-        for name in shared:
-            was, is_ = before[name](), after[name]()
-            if was.shape != is_.shape or not torch.equal(was.to(is_.dtype), is_):
+    try:
+        with tensors(start) as before, tensors(made) as after:
+            shared = [name for name in after if name in before]
+            if not shared:
+                return (
+                    f"has none of the start's weights by name (it has {min(after, default='none')})"
+                    ": save the trained model itself with save_pretrained"
+                )
+            if (other := unlike(made, start)) is not None:
+                return f"{other}: save the whole trained model with save_pretrained"
+            if any(_differ(before[name](), after[name]()) for name in shared):
                 return None
+    except SafetensorError as error:
+        return f"has torn weights ({error}): save them whole, once, from one process"
     return "has the start's own weights, none has changed: save the model that was trained"
 
 
-def _tensors(folder: Path, files: ExitStack) -> Mapping[str, Callable[[], Any]]:
-    """How to read each tensor of a checkpoint, by name."""
-    from safetensors import safe_open
+def _differ(was: Any, is_: Any) -> bool:
+    import torch
 
-    found: dict[str, Callable[[], Any]] = {}
-    for path in weight_files(folder):
-        file = files.enter_context(safe_open(path, "pt"))
-        found |= {name: _reader(file, name) for name in file.keys()}  # noqa: SIM118
-    return found
+    return not torch.equal(was.to(is_.dtype), is_)
 
 
-def _reader(file: Any, name: str) -> Callable[[], Any]:
-    return lambda: file.get_tensor(name)
+def stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of change of a checkpoint's files, by name."""
+    files = [path for path in sorted(folder.iterdir()) if path.is_file()]
+    return {path.name: ((stat := path.stat()).st_size, stat.st_mtime_ns) for path in files}
 
 
 def take(made: Path, draft: Path) -> None:

@@ -87,7 +87,7 @@ class Config(TrlSettings):
     batch_size: int = Field(64, ge=1)
     loss: Loss = "grpo"
     ratio: Literal["token", "sequence", "none"] = "token"
-    epsilon: float = Field(0.2, gt=0)
+    epsilon: float = Field(0.2, gt=0, le=1)
     epsilon_high: float | None = Field(None, gt=0)
     delta: float | None = Field(None, gt=0)
     length: int | None = Field(None, ge=1)

@@ -6,9 +6,11 @@ import random
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from stages.errors import UpdaterError
 from stages.policies.checkpoint import is_complete, mark_complete
 from stages.updaters.adapter import keep_adapter
 from stages.updaters.base import Plan, Progress
@@ -106,9 +108,11 @@ def watcher(visits: list[int], progress: Progress, keep_last: bool) -> Any:
             return control
 
         def on_log(self, args: Any, state: Any, control: Any, **kw: Any) -> None:
-            loss = (kw.get("logs") or {}).get("loss")
-            if loss is not None:
-                progress(state.global_step, loss)
+            logs = kw.get("logs") or {}
+            if "loss" in logs:
+                if not args.fp16:  # which skips the steps that overflow
+                    refuse_no_number(logs, state.global_step, state.max_steps)
+                progress(state.global_step, logs["loss"])
 
         def on_save(self, args: Any, state: Any, control: Any, **kw: Any) -> None:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
@@ -116,6 +120,17 @@ def watcher(visits: list[int], progress: Progress, keep_last: bool) -> Any:
             mark_complete(folder)
 
     return Watcher()
+
+
+def refuse_no_number(logs: Mapping[str, float], step: int, steps: int) -> None:
+    """UpdaterError where loss or gradient of a step is no number: nor is what follows."""
+    for name in ("loss", "grad_norm"):
+        if not isfinite(logs.get(name, 0.0)):
+            raise UpdaterError(
+                f"{name} is {logs[name]} at step {step} of {steps}: training has come apart, and "
+                "nothing of it was stored; start another --name with a lower "
+                "update.updater.learning_rate, or mend the rewards"
+            )
 
 
 def newest_complete(work: Path) -> Path | None:

@@ -73,6 +73,17 @@ def test_chosen_is_right_and_rejected_is_wrong_in_every_stored_pair(done: Path) 
     ]  # fmt: skip
 
 
+def test_a_run_and_its_round_name_the_model_of_the_last_refresh(done: Path) -> None:
+    ends = ask(
+        done,
+        "select s.round, arg_max(u.model_id, s.refresh) from step_output s "
+        "join training_update u on u.update_id = s.id group by all order by all",
+    )
+    for name, end in (("dpo@1", ends[0]), ("dpo@2", ends[1]), ("dpo", ends[1])):
+        shown = starloop("lineage", "trained-by", name, "--store", done)
+        assert f"({end[1]})" in shown.out.splitlines()[0]
+
+
 def test_a_finished_run_does_nothing_when_it_is_run_again(done: Path) -> None:
     before = contents(done)
     ended = starloop("run", DPO, "--store", done)

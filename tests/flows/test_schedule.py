@@ -93,6 +93,7 @@ def test_an_artifact_key_has_lower_case_letters_digits_and_dashes(name: str, key
     ("options", "says"),
     [
         (["--cron", "every night"], "--cron: 'every night' is no cron line: write minute"),
+        (["--cron", "0 2 30 2 *"], "--cron: '0 2 30 2 *' names a day that never comes"),
         (["--cron", NIGHTLY, "--timezone", "Europe/Berlni"], "did you mean Europe/Berlin?"),
         (["--cron", NIGHTLY, "--rounds-per-firing", 0], "--rounds-per-firing: 0 is not allowed"),
         (["--cron", NIGHTLY, "--until", 2], "--until: 2 is not above 2, the rounds that run try"),

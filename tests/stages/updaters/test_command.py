@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -228,6 +229,11 @@ def test_every_row_is_visited_once_unless_it_says_otherwise(
         ("untrained", "has the start's own weights, none has changed"),
         ("halved", "has the start's own weights, none has changed"),
         ("renamed", r"none of the start's weights by name \(it has module\."),
+        ("partial", "lacks the start's .*: save the whole trained model with save_pretrained"),
+        ("reshaped", r"has model\..* of shape \[.*\], the start \["),
+        ("added", "has model.new.weight, which the start has not"),
+        ("deeper", "has num_hidden_layers 2 in its config.json, the start 1"),
+        ("broken config", "has a broken config.json"),
         ("strange visits", r"visits.json has 'nobody: 1': write one object"),
         ("half visits", r"visits.json has '.*: 2.5': write one object"),
         ("bad metrics", r"metrics.jsonl line 1 is b'loss 0.5': write one object"),
@@ -242,6 +248,31 @@ def test_what_is_no_result_is_an_error_that_says_so(
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "draft").exists()
     assert f"to {do}" in (tmp_path / "work" / "command.log").read_text()
+
+
+def test_a_command_that_writes_into_its_start_is_found_out(
+    tiny_folder: Path, tmp_path: Path
+) -> None:
+    start = tmp_path / "start"
+    shutil.copytree(tiny_folder, start)
+    with pytest.raises(
+        UpdaterError, match=r"it changed model.safetensors in .*start, which it may"
+    ):
+        train(start, tmp_path, "over the start")
+
+
+def test_weights_that_are_no_numbers_are_no_checkpoint(tiny_folder: Path, tmp_path: Path) -> None:
+    plan = Plan(3, 5, tiny_folder, tmp_path / "work", tmp_path / "draft")
+    updater = a_config("no numbers").build()
+    with pytest.raises(UpdaterError, match=r"command came to weights that are no numbers \(model"):
+        update(ITEMS, updater, plan, tmp_path / "models", lambda step, loss: None)
+    assert not (tmp_path / "models").exists()
+
+
+def test_text_that_is_no_unicode_is_written_all_the_same(tmp_path: Path) -> None:
+    item = replace(ITEMS[0], texts=("\ud800", "=3"))
+    (row,) = read(write_rows([item], "sft", "jsonl", tmp_path))
+    assert row["prompt"] == "\ud800"
 
 
 def test_a_program_that_is_not_there_is_an_error(tiny_folder: Path, tmp_path: Path) -> None:

@@ -351,6 +351,7 @@ def test_without_a_ratio_the_samplers_log_probabilities_are_not_needed(
     [
         ({"epsilon": 0.28, "epsilon_high": 0.2}, "epsilon is 0.28 and epsilon_high 0.2"),
         ({"epsilon": -0.2}, "greater than 0"),
+        ({"epsilon": 5.0}, "less than or equal to 1"),
         ({"delta": 1.1}, "delta is 1.1, and the ratio is clipped at 1.2 already"),
         ({"loss": "cispo"}, "epsilon_high is None, and for cispo it is the largest weight"),
         ({"loss": "dr_grpo"}, "length is None for loss dr_grpo: dr_grpo divides by it"),
@@ -375,3 +376,12 @@ def test_only_the_tokens_of_highest_entropy_train_where_asked(
         train(policies[2], tmp_path / str(q), items, top_entropy_quantile=q) for q in (1.0, 0.3)
     )
     assert abs(said(every, "loss")[0] - said(some, "loss")[0]) > 1e-4
+
+
+def test_a_training_that_comes_apart_is_stopped_at_the_step_and_leaves_nothing(
+    policies: list[Path], tmp_path: Path
+) -> None:
+    items = sampled_by(policies[0], ROLLOUTS)
+    with pytest.raises(UpdaterError, match=r"(loss|grad_norm) is nan at step 2 of 4: training has"):
+        train(policies[0], tmp_path, items, 4, learning_rate=1e30)
+    assert not (tmp_path / "draft").exists()

@@ -90,6 +90,26 @@ def main() -> None:
             {n: t.astype(np.float16) for n, t in load_file(given.init / model.name).items()},
             model, metadata={"format": "pt"},
         )  # fmt: skip
+    if given.do in ("partial", "reshaped", "added", "no numbers"):
+        weights = load_file(model)
+        name = max(weights)
+        if given.do == "partial":
+            weights = {name: weights[name]}
+        if given.do == "reshaped":
+            weights[name] = np.concatenate([weights[name], weights[name]])
+        if given.do == "added":
+            weights["model.new.weight"] = np.ones(3, np.float32)
+        if given.do == "no numbers":
+            weights[name] = weights[name] * np.float32("nan")
+        save_file(weights, model, metadata={"format": "pt"})
+    if given.do == "deeper":
+        config = json.loads((given.out / "config.json").read_text())
+        config["num_hidden_layers"] += 1
+        (given.out / "config.json").write_text(json.dumps(config))
+    if given.do == "broken config":
+        (given.out / "config.json").write_text("{")
+    if given.do == "over the start":
+        shutil.copy(model, given.init / model.name)
     if given.do == "torn":
         model.write_bytes(model.read_bytes()[:-100])
     if given.do == "renamed":
