@@ -21,7 +21,7 @@ from stages.ids import Id
 from stages.policies.checkpoint import MARKER, model_id_of
 from stages.policies.hub import OFFLINE, offline
 from stages.rows import Model
-from stages.shards import sync_folder
+from stages.sync import sync_folder
 from store.db import Store
 from store.exporting import export
 from store.files import copy_file, sync_file
@@ -123,7 +123,7 @@ class Hub:
     def take(self, what: Publication) -> str:
         """Upload everything in one commit; its address."""
         from huggingface_hub import CommitOperationAdd, HfApi
-        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils.tqdm import disable_progress_bars
 
         self.check()
         if offline():

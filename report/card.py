@@ -2,7 +2,7 @@
 """The card of a published checkpoint: what it is, what was measured, and what was not."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -63,10 +63,11 @@ def _head(subject: Subject) -> str:
 
 def _what(subject: Subject, run: Mapping[str, Any]) -> str:
     model, policy = subject.model, subject.config.policy
-    origin = {
+    origins: dict[str, Callable[[], str]] = {
         "hub": lambda: f"`{policy.name}` of the Hugging Face Hub at `{policy.revision}`",
         "tiny": lambda: "a tiny model that the run trained itself before round 1",
-    }.get(policy.type, lambda: f"a model given as `{policy.type}`")
+    }
+    origin = origins.get(policy.type, lambda: f"a model given as `{policy.type}`")
     control = [CONTROL] if subject.config.reward else []
     fork = (
         [f"The run is a fork of `{run['forked_from_name']}` at round {run['forked_at_round']}."]

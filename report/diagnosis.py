@@ -10,7 +10,7 @@ from store.transaction import read
 TITLE = "Why DPO may not improve"
 HEAD = ("where", "what", "found", "what to try")
 LAST = 2**31 - 1
-EVERYTHING = {"round": LAST, "refresh": LAST}
+EVERYTHING: dict[str, Any] = {"round": LAST, "refresh": LAST}
 
 RESET = "more rounds between them give each reference time: update.resets"
 

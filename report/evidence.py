@@ -201,7 +201,7 @@ def evidence(store: Store, name: str) -> Evidence:
     with store.reader() as connection:
         tx = Transaction(connection)
         (run,) = tx.ask("run_by_name", name=name)
-        chosen = {"count": CLASS_SIZE, "characters": CHARACTERS}
+        chosen: dict[str, Any] = {"count": CLASS_SIZE, "characters": CHARACTERS}
         metrics = tx.rows(Measured, "run_metrics", run=name)
         found = Evidence(
             name=name,

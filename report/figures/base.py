@@ -55,9 +55,9 @@ def panel(chart: Any, says: str = "", height: int = HEIGHT) -> Panel:
     return Panel(chart.properties(width="container", height=height).to_dict(), says)
 
 
-def data(rows: Sequence[Row]) -> alt.Data:
+def data(rows: Sequence[Row]) -> alt.InlineData:
     """Rows inside the chart itself."""
-    return alt.Data(values=[dict(row) for row in rows])
+    return alt.InlineData(values=[dict(row) for row in rows])
 
 
 def round_axis(rounds: Sequence[int], title: str = "round (0 is the base)") -> alt.X:

@@ -39,7 +39,8 @@ def compared(told: Sequence[Evidence]) -> Figure | None:
     ]
     colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(shown)}
     base = alt.Chart(data(rows)).encode(
-        x=round_axis([row["round"] for row in rows]), color=coloured("run", colours)
+        x=round_axis([m.round for measured in shown.values() for m in measured]),
+        color=coloured("run", colours),
     )
     scale, title = alt.Scale(domain=[0, 1]), "held-out pass@1"
     band = base.mark_area(opacity=0.12).encode(

@@ -2,6 +2,7 @@
 """`tensorboard`: event files in the run's folder: `tensorboard --logdir runs`."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from stages.settings import canonical
 from stages.trackers.base import Tracked
@@ -21,21 +22,21 @@ class TensorBoard:
 
         folder = tracked.folder / FOLDER
         begun = folder.is_dir()
-        self._writer = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._writer: Any = SummaryWriter(str(folder))
         if not begun:
             self._text("config", f"    {canonical(tracked.config)}", 0)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         for name, value in values.items():
-            self._writer.add_scalar(name, value, step)  # type: ignore[no-untyped-call]
-        self._writer.flush()  # type: ignore[no-untyped-call]
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()
 
     def alarm(self, step: int, text: str) -> None:
         self._text("alarm", text, step)
 
     def close(self) -> None:
-        self._writer.close()  # type: ignore[no-untyped-call]
+        self._writer.close()
 
     def _text(self, name: str, text: str, step: int) -> None:
-        self._writer.add_text(name, text, step)  # type: ignore[no-untyped-call]
-        self._writer.flush()  # type: ignore[no-untyped-call]
+        self._writer.add_text(name, text, step)
+        self._writer.flush()
