@@ -59,6 +59,7 @@ class Run:
             Rewarded(self.verifier, config.reward.build()) if config.reward else self.verifier
         )
         self._engine: tuple[Id, Engine] | None = None
+        self._known: dict[Id, Model] = {}
 
     @cached_property
     def prompts(self) -> PromptSet:
@@ -106,15 +107,10 @@ class Run:
 
     def checkpoint(self, model_id: Id) -> Path:
         """The folder of a model of the store; StoreError where it does not hold that model."""
-        with self.store.transaction() as tx:
-            (model,) = tx.rows(Model, "model_by_id", model_id=model_id)
-            freed = tx.ask("freed_last", model=str(model_id))
+        model = self.model(model_id)
         folder = self.store.folder / model.path
-        if freed and not folder.exists():
-            raise StoreError(
-                f"checkpoint {folder} was freed at {freed[0]['happened_at']:%Y-%m-%d %H:%M} by "
-                "`keep`: put it back, or fork from a round whose checkpoint is still there"
-            )
+        if not folder.exists():
+            self._refuse_freed(model_id, folder)
         if model.origin == "update" and not is_complete(folder):
             raise StoreError(
                 f"checkpoint {folder} is missing or torn, and this run needs it: put it back, "
@@ -129,6 +125,22 @@ class Run:
                 "files were changed or replaced; put them back, or start a run under another --name"
             )
         return folder
+
+    def model(self, model_id: Id) -> Model:
+        """A model of the store; its row stays as it was written."""
+        if model_id not in self._known:
+            with self.store.transaction() as tx:
+                (self._known[model_id],) = tx.rows(Model, "model_by_id", model_id=model_id)
+        return self._known[model_id]
+
+    def _refuse_freed(self, model_id: Id, folder: Path) -> None:
+        with self.store.transaction() as tx:
+            freed = tx.ask("freed_last", model=str(model_id))
+        if freed:
+            raise StoreError(
+                f"checkpoint {folder} was freed at {freed[0]['happened_at']:%Y-%m-%d %H:%M} by "
+                "`keep`: put it back, or fork from a round whose checkpoint is still there"
+            )
 
     def named(self, name: str, base: Id, start: Id) -> Id:
         """The model that `base`, `round_start` or `model:…` names."""
