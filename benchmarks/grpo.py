@@ -29,10 +29,6 @@ ROOT = Path(__file__).resolve().parents[1]
 CONFIG = ROOT / "configs" / "grpo.yaml"
 ROUNDS, MINUTES = load(CONFIG).rounds, 10
 MAIN = "dapo"
-PLAIN = (
-    "update.updater={type: grpo, loss: dr_grpo, length: 48, ratio: none, learning_rate: 1.0e-4, \
-batch_size: 128, warmup_steps: 0}"
-)
 SFT = "{type: sft, learning_rate: 3.0e-4, batch_size: 64, warmup_steps: 0}"
 ARMS: dict[str, list[str]] = {
     MAIN: [],
@@ -41,7 +37,8 @@ ARMS: dict[str, list[str]] = {
     "dapo, none": ["mix.groups.equal=keep"],
     "grpo": ["mix.groups.equal=keep", "update.updater.loss=grpo",
              "update.updater.epsilon_high=0.2"],
-    "rloo": ["mix.groups={baseline: leave_one_out, scale: none, equal: keep}", PLAIN],
+    "rloo": ["mix.groups={baseline: leave_one_out, scale: none, equal: keep}",
+             "update.updater.loss=dr_grpo", "update.updater.length=48"],
     "rejection": ["recipe=rejection", f"update.updater={SFT}", "mix.groups={}"],
 }  # fmt: skip
 CONTROLS = {

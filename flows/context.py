@@ -60,6 +60,7 @@ class Run:
         )
         self.tracking = Tracking(name, run_id, config, store, screen)
         self._engine: tuple[Id, Engine] | None = None
+        self._known: dict[Id, Model] = {}
 
     @cached_property
     def prompts(self) -> PromptSet:
@@ -107,10 +108,14 @@ class Run:
 
     def checkpoint(self, model_id: Id) -> Path:
         """The folder of a model of the store; StoreError where it does not hold that model."""
-        with self.store.transaction() as tx:
-            (model,) = tx.rows(Model, "model_by_id", model_id=model_id)
-            freed = tx.ask("freed_last", model=str(model_id))
-        return checkpoint_at(self.store, model, freed, lambda: self.base_folder)
+        return checkpoint_at(self.store, self.model(model_id), lambda: self.base_folder)
+
+    def model(self, model_id: Id) -> Model:
+        """A model of the store; its row stays as it was written."""
+        if model_id not in self._known:
+            with self.store.transaction() as tx:
+                (self._known[model_id],) = tx.rows(Model, "model_by_id", model_id=model_id)
+        return self._known[model_id]
 
     def named(self, name: str, base: Id, start: Id) -> Id:
         """The model that `base`, `round_start` or `model:…` names."""

@@ -3,7 +3,7 @@
 
 import json
 import os
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import count
 from typing import Any
 
@@ -120,7 +120,7 @@ def _rounds(
 ) -> None:
     from flows.artifacts import show_round
     from flows.preflight import check_outlook
-    from flows.recipes import run_round
+    from flows.recipes import run_round, without_heartbeats
 
     number = 0 if done is None else done
     try:
@@ -131,7 +131,8 @@ def _rounds(
                 check_outlook(run)
             run.screen.in_round(number, target)
             start = _model_of_round(run, number - 1) if number else base
-            run_round(Round(run, number, start, base))
+            with nullcontext() if paged else without_heartbeats():
+                run_round(Round(run, number, start, base))
             retain(run)
             run.store.snapshot()
             table.show()

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model that a config names: by its id in the store, or by a folder; and where one lies."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from stages.errors import ConfigError, StoreError
 from stages.ids import Id
@@ -31,23 +30,14 @@ def named_model(store: Store, name: str) -> Id:
     return model
 
 
-def checkpoint_at(
-    store: Store,
-    model: Model,
-    freed: Sequence[Mapping[str, Any]],
-    outside: Callable[[], Path],
-) -> Path:
+def checkpoint_at(store: Store, model: Model, outside: Callable[[], Path]) -> Path:
     """The folder of a model of the store; StoreError where it does not hold that model.
 
-    `freed` says when `keep` freed it; `outside` gives the folder of a model from elsewhere that is
-    not where it was.
+    `outside` gives the folder of a model from elsewhere that is not where it was.
     """
     folder = store.folder / model.path
-    if freed and not folder.exists():
-        raise StoreError(
-            f"checkpoint {folder} was freed at {freed[0]['happened_at']:%Y-%m-%d %H:%M} by "
-            "`keep`: put it back, or fork from a round whose checkpoint is still there"
-        )
+    if not folder.exists():
+        _refuse_freed(store, model.model_id, folder)
     if model.origin == "update" and not is_complete(folder):
         raise StoreError(
             f"checkpoint {folder} is missing or torn, and this run needs it: put it back, "
@@ -62,6 +52,16 @@ def checkpoint_at(
             "files were changed or replaced; put them back, or start a run under another --name"
         )
     return folder
+
+
+def _refuse_freed(store: Store, model_id: Id, folder: Path) -> None:
+    with store.transaction() as tx:
+        freed = tx.ask("freed_last", model=str(model_id))
+    if freed:
+        raise StoreError(
+            f"checkpoint {folder} was freed at {freed[0]['happened_at']:%Y-%m-%d %H:%M} by "
+            "`keep`: put it back, or fork from a round whose checkpoint is still there"
+        )
 
 
 def check_same_kind(store: Store, model: Id, folder: Path, other: Path, field: str) -> None:

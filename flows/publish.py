@@ -52,11 +52,10 @@ def publication(store: Store, at: str) -> Iterator[Publication]:
                 f"{run}@0 is the base, which the run did not make: name a later round"
             )
         (model,) = tx.rows(Model, "model_by_id", model_id=thing.id)
-        freed = tx.ask("freed_last", model=str(thing.id))
         (found,) = tx.ask("run_by_name", name=run)
         (newest,) = tx.ask("newest_config", run_id=found["run_id"])
         base: Id = model_of(connection, f"{run}@0").id
-    folder = checkpoint_at(store, model, freed, lambda: store.folder / model.path)
+    folder = checkpoint_at(store, model, lambda: store.folder / model.path)
     subject = Subject(run, number, model, base, check(json.loads(newest["config"])))
     with tempfile.TemporaryDirectory(prefix="starloop-publish-") as beside:
         extra = Path(beside)

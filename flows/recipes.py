@@ -2,9 +2,11 @@
 """The recipes by name, and one round of one of them as a Prefect flow."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import httpx
 from prefect import flow
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from flows import resets, steps
 from flows.context import Round
@@ -44,6 +46,14 @@ def work(r: Round) -> None:
         RECIPES[r.run.config.recipe](r)
     else:
         base(r)
+
+
+def without_heartbeats() -> AbstractContextManager[object]:
+    """Flows send none: for a server of our own, where nobody waits for them.
+
+    The end of a flow waits for the thread that sends them, up to a second.
+    """
+    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
 
 
 def run_round(r: Round) -> None:

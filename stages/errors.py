@@ -9,6 +9,7 @@ LoopError
 ├── UpdaterError     a training step failed or left no usable checkpoint           exit 1
 ├── StoreError       the store refuses a row, a file or a query                    exit 1
 │   └── SlotConflict another run filled a slot first, with other content           exit 1
+├── ServerGoneError  Prefect's server cannot be reached                             exit 1
 ├── HeldError        a gate holds the round until a person looks                   exit 3
 ├── LockedError      another process works on this run or holds the store          exit 4
 └── Interrupted      a person stopped it (Ctrl-C)                                  exit 130

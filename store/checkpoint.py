@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import duckdb
 
 ASK_THE_DOCTOR = "; `starloop doctor` says what can be done"
-LOG_BYTES = 16 << 20  # a log may grow so large, or to this part of the file:
+LOG_BYTES = 2 << 20  # a log may grow so large, or to this part of the file:
 LOG_SHARE = 32  # replaying takes about 9 ms a MiB at each opening, folding copies the file
 
 

@@ -35,7 +35,6 @@ def _make(r: Round, space: Workspace, reference: Id, dtype: str, device: str) ->
     with run.store.transaction() as tx:
         prompts = tx.rows(Prompt, "prompts_by_id", ids=unique(prompt for _, prompt in missing))
         found = tx.rows(Trajectory, "trajectories_by_id", ids=unique(id_ for id_, _ in missing))
-        (model,) = tx.rows(Model, "model_by_id", model_id=reference)
     folder = run.checkpoint(reference)
     check_same_kind(run.store, reference, folder, run.base_folder, "update.reference")
     by_prompt = {prompt.prompt_id: prompt for prompt in prompts}
@@ -49,7 +48,9 @@ def _make(r: Round, space: Workspace, reference: Id, dtype: str, device: str) ->
         TrajectoryLogprob(id_, prompt, reference, sum(values))
         for (id_, prompt), values in zip(missing, scored, strict=True)
     ]
-    return Output([(Model, [model]), (TrajectoryLogprob, logprobs)], {"reference": [reference]})
+    return Output(
+        [(Model, [run.model(reference)]), (TrajectoryLogprob, logprobs)], {"reference": [reference]}
+    )
 
 
 def _of_set(r: Round, reference: Id) -> list[tuple[Id, Id]]:

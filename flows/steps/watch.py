@@ -51,10 +51,12 @@ def watch(r: Round, *before: Done) -> Done:
     mixed = before[-1].key
 
     def make(space: Workspace) -> Output:
-        found = _of_answers(r, mixed)
+        sampled, found = _of_answers(r, mixed)
         for row in held_out:
             found += against_held_out(found, row["value"])
-        compared, logprobs = _against(r, space, models, precision) if precision else ([], [])
+        compared, logprobs = (
+            _against(r, space, sampled, models, precision) if precision else ([], [])
+        )
         monitors = [Monitor(space.key, *reading) for reading in (*found, *compared)]
         return Output([(Monitor, monitors), (TrajectoryLogprob, logprobs)], {})
 
@@ -85,8 +87,8 @@ def _compared(r: Round) -> dict[str, Id]:
     return {"base": r.base, **({"reference": reference} if reference else {})}
 
 
-def _of_answers(r: Round, mixed: Id) -> list[Reading]:
-    """What the answers, their verdicts and the rows that train show."""
+def _of_answers(r: Round, mixed: Id) -> tuple[list[Trajectory], list[Reading]]:
+    """The answers, and what they, their verdicts and the rows that train show."""
     config = r.run.config
     with r.run.store.transaction() as tx:
         sampled = tx.rows(Trajectory, "step_trajectories", **r.place, step="generate")
@@ -106,16 +108,18 @@ def _of_answers(r: Round, mixed: Id) -> list[Reading]:
     plain = sampling.uncut and sampling.temperature == 1.0
     found = readings(answers, getattr(config.verifier, "mark", None), plain=plain)
     found += weighed([row["advantage"] for row in rollouts])
-    return found + (tried(answers) if config.recipe == "grpo" else [])
+    return sampled, found + (tried(answers) if config.recipe == "grpo" else [])
 
 
 def _against(
-    r: Round, space: Workspace, models: Mapping[str, Id], precision: Precision
+    r: Round,
+    space: Workspace,
+    sampled: Sequence[Trajectory],
+    models: Mapping[str, Id],
+    precision: Precision,
 ) -> tuple[list[Reading], list[TrajectoryLogprob]]:
     """How far the policy is from other models, and the trainer's numbers from the sampler's."""
     run, sampling = r.run, r.run.config.generate.sampling
-    with run.store.transaction() as tx:
-        sampled = tx.rows(Trajectory, "step_trajectories", **r.place, step="generate")
     chosen = _drawn(sampled, run.config.monitors.kl_sample, run.config.seed)
     scored = _score(r, space, chosen, [r.policy, *models.values()], precision)
     tokens = {model: [v for row in rows for v in row] for model, rows in scored.items()}

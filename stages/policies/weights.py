@@ -7,12 +7,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from stages.policies.checkpoint import weight_files
 
 SHAPED = (
     *("model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"),
     *("num_attention_heads", "num_key_value_heads", "head_dim"),
 )
+EXPONENTS = {  # how to read a float's bits, and those of its exponent
+    "F64": ("<u8", np.uint64(0x7FF0000000000000)),
+    "F32": ("<u4", np.uint32(0x7F800000)),
+    "F16": ("<u2", np.uint16(0x7C00)),
+    "BF16": ("<u2", np.uint16(0x7F80)),
+}
 Tensors = Mapping[str, Callable[[], Any]]
 
 
@@ -30,15 +38,22 @@ def tensors(folder: Path) -> Iterator[Tensors]:
 
 
 def no_number(folder: Path) -> str | None:
-    """The first tensor of a checkpoint that holds NaN or infinity, None where none does."""
-    import torch
+    """The first tensor of a checkpoint that holds NaN or infinity, None where none does.
 
-    with tensors(folder) as found:
-        for name, read in found.items():
-            tensor = read()
-            wide = tensor.is_floating_point() and tensor.element_size() > 1
-            if wide and not bool(torch.isfinite(tensor).all()):
-                return name
+    The bits are read as they lie in the file (no torch, no copy of a model in memory): a float
+    whose exponent is all ones is no number (IEEE 754, section 3.4; the same in bfloat16).
+    """
+    for path in weight_files(folder):
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(size))
+        data = np.memmap(path, np.uint8, "r", 8 + size) if path.stat().st_size > 8 + size else ()
+        for name, tensor in sorted(header.items()):
+            if tensor.get("dtype") in EXPONENTS:
+                kind, mask = EXPONENTS[tensor["dtype"]]
+                bits = np.asarray(data[slice(*tensor["data_offsets"])]).view(kind)
+                if bool(((bits & mask) == mask).any()):
+                    return str(name)
     return None
 
 

@@ -71,7 +71,8 @@ def test_the_macros_and_the_command_say_the_same_as_the_walk(store: Path) -> Non
         trained = ask(store, "select distinct trajectory_id from trained_by(?)", made)
         assert {row[0] for row in trained} == {row[-2] for row in found if row[-1] == made}
     shown = starloop("lineage", "ancestors", "rollouts@3", "--format", "json", "--store", store)
-    assert {row.get("run") for row in json.loads(shown.out)} == {"try", "pairs"}
+    # `rollouts@3` is the round's last refresh, whose parent is its first
+    assert {row.get("run") for row in json.loads(shown.out)} == {"try", "pairs", "rollouts"}
     trained_by = starloop("lineage", "trained-by", "rollouts@3", "--store", store)
     assert trained_by.code == 0 and "rollouts" in trained_by.out
 
