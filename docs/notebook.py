@@ -14,16 +14,16 @@ def _():
 
     db = starloop.open()
 
-    def rows(sql, *values):
+    def asked(sql, *values):
         """The answer to a question in SQL, a dict a row."""
         return db.sql(sql, params=list(values)).to_arrow_table().to_pylist()
 
-    return db, mo, rows
+    return db, mo, asked
 
 
 @app.cell
-def _(mo, rows):
-    names = [row["name"] for row in rows("select name from run order by created_at")]
+def _(mo, asked):
+    names = [row["name"] for row in asked("select name from run order by created_at")]
     mo.stop(not names, mo.md("The store holds no run yet."))
     run = mo.ui.dropdown(names, value=names[-1], label="run")
     mo.vstack([mo.md("# starloop"), run])
@@ -31,8 +31,8 @@ def _(mo, rows):
 
 
 @app.cell
-def _(mo, rows, run):
-    rounds = rows(
+def _(mo, asked, run):
+    rounds = asked(
         "select round, pass_at_1, low, high, pass_at_k, maj_at_k, kept, rationalized, hint_leaks, "
         "tokens, round(wall_s) as seconds, model_id::varchar as model from round_summary "
         "where run = ? order by round",
@@ -81,13 +81,13 @@ def _(mo, rounds):
 
 
 @app.cell
-def _(checkpoint, mo, rows):
-    rests_on = rows(
+def _(checkpoint, mo, asked):
+    rests_on = asked(
         "select depth, ancestor_id::varchar as model, run, round, "
         "array_to_string(relations, ', ') as relations from ancestors(?) order by all",
         checkpoint.value,
     )
-    trained = rows(
+    trained = asked(
         "select run, round, origin, count(*) as trajectories, sum(visits)::bigint as visits "
         "from trained_by(?) group by all order by all",
         checkpoint.value,
@@ -104,8 +104,8 @@ def _(checkpoint, mo, rows):
 
 
 @app.cell
-def _(mo, rows, run):
-    (first,) = rows(
+def _(mo, asked, run):
+    (first,) = asked(
         "select min(trajectory_id)::varchar as id from trajectory_fate where run = ? and kept",
         run.value,
     )
@@ -115,8 +115,8 @@ def _(mo, rows, run):
 
 
 @app.cell
-def _(mo, rows, which):
-    fate = rows(
+def _(mo, asked, which):
+    fate = asked(
         "select run, round, purpose, origin, hinted, prompt, completion, status, reason, kept, "
         "why, len(trained_models) as models from fate_of(try_cast(? as uuid))",
         which.value,
@@ -137,8 +137,8 @@ def _(mo):
 
 
 @app.cell
-def _(mo, rows, sql):
-    answer = rows(f"from ({sql.value.strip().rstrip(';')}) limit 1000")
+def _(mo, asked, sql):
+    answer = asked(f"from ({sql.value.strip().rstrip(';')}) limit 1000")
     mo.ui.table(answer)
     return (answer,)
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,11 +138,13 @@ class Hub:
             else:
                 api.create_repo(self.name, private=True)
                 made = True
-            done = api.create_commit(
-                self.name,
-                [CommitOperationAdd(name, path) for name, path in what.files.items()],
-                commit_message=f"{what.subject.run}, round {what.subject.round}, by starloop",
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # a training set beside its model
+                done = api.create_commit(
+                    self.name,
+                    [CommitOperationAdd(name, path) for name, path in what.files.items()],
+                    commit_message=f"{what.subject.run}, round {what.subject.round}, by starloop",
+                )
         except ConfigError:
             raise
         except Exception as error:

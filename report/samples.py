@@ -54,7 +54,10 @@ def samples(
 
 def _emptied(run: str, asked: dict[str, Any], left: dict[str, Any]) -> str:
     if not left["run"]:
-        return f"run {run} holds no trajectory yet: let it finish a round (starloop status)"
+        return (
+            f"run {run} holds no trajectory yet: a run has some after its first round, an import "
+            "if it was one of rollouts (starloop status)"
+        )
     if not left["purpose"]:
         other = "training" if asked["held_out"] else "held-out"
         own = "held-out" if asked["held_out"] else "training"

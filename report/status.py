@@ -43,8 +43,8 @@ def state_of(run: Mapping[str, Any], at: Standing | None, holder: int | None) ->
 
 
 def target_of(run: Mapping[str, Any], at: Standing | None) -> int:
-    """The rounds that were asked for last."""
-    return int(at.rounds if at is not None else run["target"])
+    """The rounds that were asked for last; an import has none."""
+    return int(at.rounds if at is not None else run["target"] or 0)
 
 
 def _ended(run: Mapping[str, Any], at: Standing | None) -> tuple[str, str]:

@@ -120,10 +120,15 @@ def hints(told: Evidence) -> Figure | None:
         )
     )  # fmt: skip
     total = sum(sums.values(), Counter[str]())
+    leaked = total["hint showed"]
+    showed = (
+        f"the hint showed in {counted(leaked, 'answer')}, left out"
+        if leaked
+        else "no answer gave the hint away"
+    )
     title = (
         f"The hint turned {total['kept']:,} of {counted(total['failed, tried'], 'failure')} into "
-        f"training rows ({share(total['kept'], total['failed, tried'])}); the hint showed in "
-        f"{counted(total['hint showed'], 'answer')}, left out"
+        f"training rows ({share(total['kept'], total['failed, tried'])}); {showed}"
     )
     note = (
         "Each failed problem is tried once more with its answer in the prompt; the hint is then "

@@ -61,7 +61,7 @@ def test_the_store_can_be_written_while_the_notebook_is_open(
 ) -> None:
     with Store(finished, patience_s=0.0).transaction() as tx:
         assert tx.ask("run_list")
-    assert defined["db"].sql("select count(*) from run").fetchone() == (1,)
+    assert defined["db"].sql("select count(*) from run").fetchall() == [(1,)]
 
 
 @pytest.mark.slow

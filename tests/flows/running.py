@@ -8,11 +8,12 @@ were one of them imported, it would fail and with it every test that uses it.
 import atexit
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,8 +39,9 @@ class Ended:
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """The environment without what this process set for Prefect and the store."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "STARLOOP_"))}
+    """The environment without what this process set for Prefect, the store and its terminal."""
+    ours = ("PREFECT_", "STARLOOP_", "COLUMNS", "LINES")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return {**kept, **more}
 
 
@@ -73,6 +75,7 @@ def starloop(*arguments: object, cwd: Path = ROOT, **environment: str) -> Ended:
 
 def start(store: Path, *arguments: object) -> "subprocess.Popen[bytes]":
     """A run in a process group of its own; its errors go to `errors` beside the store's folder."""
+    _give_database(store.parent / ".prefect")
     with (store.parent.parent / "errors").open("wb") as errors:
         return subprocess.Popen(
             [
@@ -84,6 +87,20 @@ def start(store: Path, *arguments: object) -> "subprocess.Popen[bytes]":
             start_new_session=True,
             env=clean_environment(),
         )
+
+
+def _give_database(home: Path) -> None:
+    """Prefect's database as the shared server made it: to make one takes a server seconds."""
+    if home.exists():
+        return
+    server()
+    home.mkdir(parents=True)
+    made = Path(os.environ["PREFECT_HOME"]) / "prefect.db"
+    with (
+        closing(sqlite3.connect(made)) as source,
+        closing(sqlite3.connect(home / made.name)) as target,
+    ):
+        source.backup(target)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def test_a_fork_goes_on_from_its_round_and_rests_on_the_source(copied: Path) -> 
     again = starloop(*fork, "--store", copied)
     assert (again.code, again.err) == (0, "")
     assert again.out.startswith("run bent is complete: 2 rounds are done")
-    assert "complete, forked from try@1" in starloop("status", "--store", copied).out
+    assert "bent: complete: forked from try@1" in starloop("status", "--store", copied).out
     report = starloop("report", "bent", "--store", copied).out
     assert "Forked from try at round 1: its rounds up to there are that run's." in report
 

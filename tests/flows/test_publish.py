@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -269,6 +270,12 @@ class FakeHub(BaseHTTPRequestHandler):
         if held is None:
             self._reply(404, {"error": "not found"}, X_Error_Code="RepoNotFound")
             return
+        if "/tree/" in self.path:
+            self._reply(200, [
+                {"type": "file", "path": file, "size": 1, "oid": "0" * 40}
+                for file in (".gitattributes", *held)
+            ])  # fmt: skip
+            return
         files = [{"rfilename": file} for file in (".gitattributes", *held)]
         self._reply(200, {"id": name, "siblings": files, "sha": "0" * 40})
 
@@ -277,10 +284,12 @@ class FakeHub(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path == "/api/repos/create":
             given = json.loads(body)
-            assert given["private"] or given.get("visibility") == "private"
+            assert given.get("private") or given.get("visibility") == "private"
             name = f"{given['organization']}/{given['name']}"
             self.repositories[name] = {}
             self._reply(200, {"url": f"http://{self.headers['Host']}/{name}", "name": name})
+        elif self.path == "/api/validate-yaml":
+            self._reply(200, {"errors": [], "warnings": []})
         elif "/preupload/" in self.path:
             files = [
                 {"path": f["path"], "uploadMode": "regular", "shouldIgnore": False}
@@ -369,7 +378,7 @@ def test_a_name_that_is_none_is_refused(command: Command, finished: Path) -> Non
 
 def test_help_names_publish_without_loading_a_library() -> None:
     done = subprocess.run(
-        ["python", "-X", "importtime", "-c", "import flows.cli"],
+        [sys.executable, "-X", "importtime", "-c", "import flows.cli"],
         capture_output=True, text=True, check=True, cwd=ROOT,
     )  # fmt: skip
     assert "huggingface_hub" not in done.stderr

@@ -89,7 +89,8 @@ def test_again_it_says_so_and_changes_nothing(command: Command, copied: Path) ->
     before = contents(copied)
     again = command("verify", "try", "--with", "exact", "mark=zz", "--store", copied)
     assert again.out.splitlines()[:3] == [f"round {n}: judged already" for n in range(3)]
-    assert again.out.splitlines()[3:-1] == first.out.splitlines()[3:-1]
+    judged = [line for line in first.out.splitlines() if ": verify: " not in line]
+    assert again.out.splitlines()[3:-1] == judged[:-1]
     assert contents(copied) == before
 
 
@@ -166,7 +167,7 @@ def test_flips_come_as_rows_and_nothing_else(command: Command, copied: Path, for
     rows = json.loads(ended.out) if form == "json" else list(csv.DictReader(io.StringIO(ended.out)))
     right = ask(copied, "select trajectory_id from trajectory_fate where status = 'correct'")
     assert sorted(row["trajectory_id"] for row in rows) == sorted(str(each) for (each,) in right)
-    assert "round 0: verify" in ended.err
+    assert all(line.startswith("round ") for line in ended.err.splitlines())
 
 
 def test_too_many_unjudged_answers_hold_the_round_and_store_nothing(

@@ -97,9 +97,10 @@ def drawn(figure: Figure | None) -> Figure:
 
 
 def values(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a chart and of its layers."""
+    """The rows of a chart and of its layers, inline or among its named data sets."""
     found = list(spec.get("data", {}).get("values", []))
-    return found + [row for layer in spec.get("layer", ()) for row in values(layer)]
+    named = [row for rows in spec.get("datasets", {}).values() for row in rows]
+    return found + named + [row for layer in spec.get("layer", ()) for row in values(layer)]
 
 
 @pytest.mark.parametrize("draw", FIGURES.values(), ids=lambda draw: draw.__name__)

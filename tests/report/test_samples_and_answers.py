@@ -123,7 +123,7 @@ def test_a_run_without_held_out_answers_or_without_any_gives_a_hint(tmp_path: Pa
             "begin_run", run_id=small_history.mint("r", "new"), name="new", recipe="star",
             config="{}", identity="{}", manifest="{}", forked_from=None, forked_at_round=None,
         )  # fmt: skip
-    assert samples(store, "new", 5)[1].startswith("run new holds no trajectory yet: let it finish")
+    assert samples(store, "new", 5)[1].startswith("run new holds no trajectory yet: a run has some")
 
 
 def test_samples_are_coloured_by_their_verdict(told: Store) -> None:

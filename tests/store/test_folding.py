@@ -115,9 +115,9 @@ def test_a_log_is_folded_in_within_a_round_before_it_is_long(
 
 @pytest.mark.parametrize(
     ("log", "file", "long"),
-    [(16, 10, False), (17, 10, True), (17, 1000, False), (32, 1000, True)],
+    [(2, 10, False), (3, 10, True), (3, 1000, False), (32, 1000, True)],
 )
-def test_a_log_may_be_16_mib_or_a_32nd_of_the_file(
+def test_a_log_may_be_2_mib_or_a_32nd_of_the_file(
     tmp_path: Path, log: int, file: int, long: bool
 ) -> None:
     for name, mib in (("store.duckdb", file), ("store.duckdb.wal", log)):
