@@ -91,6 +91,7 @@ def test_a_finished_run_does_nothing_when_it_is_run_again(done: Path) -> None:
     assert contents(done) == before
 
 
+@pytest.mark.slow
 def test_a_run_killed_between_refreshes_ends_like_one_that_was_not(
     done: Path, tmp_path: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_run_killed_between_refreshes_ends_like_one_that_was_not(
     assert facts(store) == facts(done)
 
 
+@pytest.mark.slow
 def test_offline_keeps_the_base_as_the_policy_and_trains_on(tmp_path: Path) -> None:
     store = tmp_path / "store.duckdb"
     ended = starloop("run", DPO, "timing.policy_refresh=never", "--store", store)
@@ -124,6 +126,7 @@ def test_offline_keeps_the_base_as_the_policy_and_trains_on(tmp_path: Path) -> N
     ) == [(1, 0), (2, 1)]
 
 
+@pytest.mark.slow
 def test_arms_that_train_on_other_kinds_of_rows_share_answers_and_no_mix(tmp_path: Path) -> None:
     store = tmp_path / "store.duckdb"
     shared = ["timing.policy_refresh=every_round", "--rounds", 1, "--store", store]

@@ -14,6 +14,7 @@ from stages.errors import ConfigError
 Command = Callable[..., Ended]
 
 
+@pytest.mark.slow
 def test_a_fork_goes_on_from_its_round_and_rests_on_the_source(copied: Path) -> None:
     before = contents(copied)
     fork = ("run", TRY, "--fork", "try@1", "--name", "bent", "mix.history=new_only")

@@ -158,6 +158,7 @@ def test_the_doctor_finds_every_id_as_it_should_be(done: Path) -> None:
     assert ended.code == 0, ended.out + ended.err
 
 
+@pytest.mark.slow
 def test_a_run_killed_among_its_tries_ends_like_one_that_was_not(
     done: Path, tmp_path: Path
 ) -> None:
@@ -175,6 +176,7 @@ def test_a_run_killed_among_its_tries_ends_like_one_that_was_not(
     assert facts(store) == facts(done)
 
 
+@pytest.mark.slow
 def test_groups_that_stay_one_sided_hold_the_round_until_more_tries_are_allowed(
     tmp_path: Path,
 ) -> None:
@@ -230,6 +232,7 @@ def test_other_recipes_have_no_groups() -> None:
         load(TRY, ["mix.groups.wanted=3"])
 
 
+@pytest.mark.slow
 def test_answers_may_grow_from_a_round_on(tmp_path: Path) -> None:
     store = tmp_path / "store.duckdb"
     ended = starloop("run", GRPO, "generate.max_tokens=[[2, 128]]", "--store", store)

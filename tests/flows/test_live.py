@@ -91,6 +91,7 @@ def test_ctrl_c_in_mid_stage_gives_the_terminal_back_and_says_how_to_go_on(
     assert re.search(rf"^  next: \S*starloop {re.escape(shlex.join(given))}$", status.out, re.M)
 
 
+@pytest.mark.slow
 def test_a_run_is_watched_from_a_second_process_to_its_end(
     tiny_folder: Path, tmp_path: Path
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_killed_run_is_said_to_be_so(tiny_folder: Path, tmp_path: Path) -> Non
     assert re.search(said, status.out, re.M)
 
 
+@pytest.mark.slow
 def test_a_failed_and_a_held_run_are_told_as_such_with_why(
     tiny_folder: Path, tmp_path: Path
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_user_who_forbids_the_hub_is_told_the_other_ways(
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_an_error_in_one_line(
     user_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
