@@ -20,9 +20,10 @@ insert into problem by name
 select mint('p', [n]) as problem_id, 'made' as task, if(n < 0, 'dev', 'train') as split,
        'question ' || n as question, 'x' as answer, 1.0 as difficulty
 from range(-500, $problems) r(n);
-insert into prompt
-select mint('q', [mint('p', [n])::varchar, hinted::varchar]), mint('p', [n]), mint('x', [0]),
-       hinted, [1, 2, 3], 'question ' || n
+insert into prompt by name
+select mint('q', [mint('p', [n])::varchar, hinted::varchar]) as prompt_id,
+       mint('p', [n]) as problem_id, mint('x', [0]) as prompt_set_id,
+       hinted, [1, 2, 3] as token_ids, 'question ' || n as text
 from range(-500, $problems) r(n), (values (false), (true)) h(hinted);
 """
 

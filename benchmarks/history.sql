@@ -59,11 +59,13 @@ from stood where place < getvariable('begin');
 insert into training_set
 select getvariable('held'), count(*), count(*) * getvariable('tokens') from stood;
 
-insert into training_row
-select getvariable('held'), training_row_id, row_number() over () - 1, 'sft',
-       mint('q', [mint('p', [place % getvariable('problems')])::varchar, 'false']), 1.0,
-       if(place < getvariable('begin'), 'earlier', if(hinted, 'rationalized', 'round')),
-       getvariable('tokens')
+insert into training_row by name
+select getvariable('held') as training_set_id, training_row_id,
+       row_number() over () - 1 as position, 'sft' as kind,
+       mint('q', [mint('p', [place % getvariable('problems')])::varchar, 'false']) as prompt_id,
+       1.0 as weight,
+       if(place < getvariable('begin'), 'earlier', if(hinted, 'rationalized', 'round')) as source,
+       getvariable('tokens') as tokens
 from stood;
 
 insert into training_row_trajectory
