@@ -8,6 +8,7 @@ the end it tells the model's id and the visits of each row.
 import json
 import os
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from stages.tasks import addition
 from stages.updaters import Item, Plan, sft
 
 SAVE_EVERY = 4
+PAUSE_S = 0.03  # after each step, so that a kill meets the one it is meant for
 
 
 def items(start: Path) -> list[Item]:
@@ -40,6 +42,7 @@ def main(start: Path, work: Path, steps: int) -> None:
 
     def progress(step: int, loss: float | None) -> None:
         os.write(1, f"step {step} {loss!r}\n".encode())
+        time.sleep(PAUSE_S)
 
     done = config.build().update(items(start), plan, progress)
     visits = json.dumps([done.visits[key] for key in sorted(done.visits)])
