@@ -7,6 +7,7 @@ from pathlib import Path
 import vl_convert
 
 from report.figures.base import Figure, Panel
+from report.files import write_whole
 from report.gathered import Report
 from report.html import VEGA_LITE
 from report.pages import as_markdown
@@ -26,7 +27,7 @@ def write_markdown(report: Report, file: Path) -> Path:
     for run in report.runs:
         parts.append(f"## {run.name}: figures\n")
         parts += [_figure(f, f"{run.name}-{f.name}", folder) for f in run.figures.values()]
-    file.write_text("\n".join(parts))
+    write_whole(file, "\n".join(parts))
     return folder
 
 

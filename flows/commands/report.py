@@ -11,6 +11,7 @@ from flows.commands.common import StoreOption, age_line, store_path
 EXAMPLES = (
     "starloop report",
     "starloop report star plain --markdown runs/report.md",
+    "starloop report star --out runs/report.html",
 )
 
 
@@ -30,9 +31,14 @@ def report(
     store: StoreOption = None,
 ) -> None:
     """Show the round table of one or more runs; two or more are compared with the first."""
+    from report.files import check_target, write_whole
     from report.pages import as_text, pages
     from store.db import Store
 
+    if out is not None:
+        check_target("--out", out, "HTML", (".html", ".htm"))
+    if markdown is not None:
+        check_target("--markdown", markdown, "Markdown", (".md", ".markdown"))
     place = Store(store_path(store))
     found = pages(place, runs or [])
     age = age_line(place.copy)
@@ -46,12 +52,10 @@ def report(
     if out is not None:
         from report.html import page
 
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page(whole, age), encoding="utf-8")
+        write_whole(out, page(whole, age))
         typer.echo(f"written to {out}")
     if markdown is not None:
         from report.pictures import write_markdown
 
-        markdown.parent.mkdir(parents=True, exist_ok=True)
         folder = write_markdown(whole, markdown)
         typer.echo(f"written to {markdown}, pictures in {folder}")
