@@ -34,7 +34,9 @@ with content as (
            mint('p', [sha256(task), sha256(question), sha256(answer)]) from problem
     union all
     select 'prompt_set.prompt_set_id', prompt_set_id,
-           mint('x', [sha256(name), sha256(plain), sha256(hint)]) from prompt_set
+           mint('x', [sha256(name), sha256(plain), sha256(hint)]
+                     || if(config is null, [], [sha256(config)]))
+    from prompt_set
     union all
     select 'prompt.prompt_id', prompt_id,
            mint('q', [problem_id::varchar, prompt_set_id::varchar, hinted::integer::varchar,

@@ -84,3 +84,8 @@ def test_what_the_first_answer_came_to_is_found_from_its_side_too(store: Path) -
     )[0]
     below = ask(store, "select id from descendants(?)", first)
     assert (model,) in below
+
+
+def test_the_doctor_finds_nothing_in_a_store_of_all_of_them(store: Path) -> None:
+    ended = starloop("doctor", "--store", store)
+    assert (ended.code, ended.err) == (0, ""), ended.out

@@ -88,6 +88,24 @@ def test_nothing_is_found_in_a_sound_history(sick: Store) -> None:
     assert found(sick) == []
 
 
+@pytest.mark.parametrize("hint", [None, "{question} {answer}"])
+@pytest.mark.parametrize("config", [None, "{}"])
+def test_a_prompt_set_of_any_kind_is_its_content_until_it_is_changed(
+    sick: Store, hint: str | None, config: str | None
+) -> None:
+    made = ids.prompt_set_id("own", "{question}", hint, config)
+    said = " of prompt_set.prompt_set_id not made of the row's content"
+    before = next(what for what in found_by(sick, checks.minted) if said in what)  # a label's
+    with sick.transaction() as tx:
+        tx.insert(rows.PromptSet, [rows.PromptSet(made, "own", "{question}", hint, config)])
+    assert before in found_by(sick, checks.minted)
+    for column in ("plain", "hint", "config"):
+        damage(sick, f"update prompt_set set {column} = 'other' where name = 'own'")
+        assert f"2 ids{said}" in found_by(sick, checks.minted)
+        values = {"plain": "{question}", "hint": hint, "config": config}
+        damage(sick, f"update prompt_set set {column} = ? where name = 'own'", values[column])
+
+
 @pytest.mark.parametrize(
     ("kind", "key"),
     [

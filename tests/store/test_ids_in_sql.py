@@ -78,13 +78,16 @@ def test_problem_id_follows_from_the_stored_columns(
 
 
 @settings(max_examples=40)
-@given(name=TEXT, plain=TEXT, hint=st.none() | TEXT)
+@given(name=TEXT, plain=TEXT, hint=st.none() | TEXT, config=st.none() | TEXT)
 def test_prompt_set_id_follows_from_the_stored_columns(
-    schema: duckdb.DuckDBPyConnection, name: str, plain: str, hint: str | None
+    schema: duckdb.DuckDBPyConnection, name: str, plain: str, hint: str | None, config: str | None
 ) -> None:
-    minted = ids.prompt_set_id(name, plain, hint)
-    row = rows.PromptSet(minted, name, plain, hint)
-    sql = "select mint('x', [sha256(name), sha256(plain), sha256(hint)]) from prompt_set"
+    minted = ids.prompt_set_id(name, plain, hint, config)
+    row = rows.PromptSet(minted, name, plain, hint, config)
+    sql = (
+        "select mint('x', [sha256(name), sha256(plain), sha256(hint)] "
+        "|| if(config is null, [], [sha256(config)])) from prompt_set"
+    )
     assert stored(schema, row, sql) == minted
 
 
